@@ -115,7 +115,8 @@ func (s TokenSpec) validate() error {
 			s.Name)
 	case !tokenNamePattern.MatchString(s.Name):
 		return feedtype.Invalid("name",
-			"%q is no valid name: use a letter or digit, then up to 99 letters, digits, '.', '_', '@' and '-'", s.Name)
+			"%q is not a valid name: use a letter or digit, then up to 99 letters, digits, '.', '_', '@' and '-'",
+			s.Name)
 	case len(s.Grants) == 0:
 		return feedtype.Invalid("right", "a token needs a right: give one of read, publish, administer")
 	case s.Expires < 0 || s.Expires > 0 && s.Expires < time.Second || s.Expires > maxExpires:
@@ -123,7 +124,7 @@ func (s TokenSpec) validate() error {
 	}
 	for _, g := range s.Grants {
 		if !slices.Contains(Rights, g.Right) {
-			return feedtype.Invalid("right", "%q is none of read, publish, administer", g.Right)
+			return feedtype.Invalid("right", "%q is not one of: read, publish, administer", g.Right)
 		}
 		if g.Right == RightAdminister && !s.View.IsZero() {
 			return &feedtype.Error{
@@ -352,7 +353,7 @@ func (db *Admin) RevokeToken(ctx context.Context, name string) (ended bool, err 
 			Code:   feedtype.UnknownToken,
 			Object: tokenObject(name),
 			Cause:  "there is no token of this name",
-			Next:   "`rowfeed token list` shows those there are",
+			Next:   "`rowfeed token list` shows the existing tokens",
 		}
 	}
 	return n == 1, nil

@@ -60,7 +60,7 @@ func (c *Client) Info(ctx context.Context) (*feedtype.Info, error) {
 	}
 	info := &feedtype.Info{}
 	if err := json.Unmarshal(body, info); err != nil || info.Name == "" || info.Columns == nil {
-		return nil, c.notRowfeed("the answer is no description of a feed", err)
+		return nil, c.notRowfeed("the answer is not a description of a feed", err)
 	}
 	c.known.Store(&knownInfo{info, columnsTag(info.Columns)})
 	return info, nil
@@ -120,7 +120,7 @@ func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration
 		}
 		var w wirePage
 		if err := json.Unmarshal(body, &w); err != nil || w.Entries == nil || w.Cursor == nil || w.More == nil {
-			return feedtype.Page{}, c.notRowfeed("the answer is no page of a feed", err)
+			return feedtype.Page{}, c.notRowfeed("the answer is not a page of a feed", err)
 		}
 		// Use the known description first. If it does not fit, read the description once.
 		tag, known := header.Get(columnsHeader), c.known.Load()

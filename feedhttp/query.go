@@ -136,7 +136,7 @@ func parseShards(values url.Values) (feedtype.Shards, error) {
 		return feedtype.Shards{}, nil
 	case !values.Has("shard"):
 		return feedtype.Shards{}, badParameter("shard_count",
-			"also send shard, the number of the part, from 0", "it needs the parameter shard")
+			"also send shard, from 0 to shard_count - 1", "it needs the parameter shard")
 	}
 	return feedtype.Part(numbers[0], numbers[1]), nil
 }

@@ -28,7 +28,7 @@ func (e shardsEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) e
 	shards, can := source.(feedtype.ShardSource)
 	if !can {
 		return &feedtype.Error{Code: feedtype.Refused, Object: feedObject(c.feed),
-			Cause: "its source has no watermarks of shards", Next: "fetch its shards instead"}
+			Cause: "its source cannot list the shards with new entries", Next: "fetch each shard instead"}
 	}
 	if wait > 0 {
 		leave, err := e.sources.wait(r.Context())

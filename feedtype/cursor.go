@@ -162,7 +162,7 @@ func (c Cursor) State() (CursorState, error) {
 	}
 	bad := func(what string) (CursorState, error) {
 		return CursorState{}, &Error{Code: InvalidRequest, Param: "after",
-			Cause: fmt.Sprintf("after: %q is no cursor: %s", string(c), what),
+			Cause: fmt.Sprintf("after: %q is not a cursor: %s", string(c), what),
 			Next:  `send back a cursor as it was given, or "" (the beginning), "now", or "at:" with an RFC 3339 time`}
 	}
 	rest := string(c)
@@ -170,29 +170,29 @@ func (c Cursor) State() (CursorState, error) {
 	var err error
 	if generation, after, ok := strings.Cut(rest, ":"); ok {
 		if p.Generation, err = parseDecimal(generation); err != nil || p.Generation < 1 {
-			return bad("the generation before ':' is no positive number")
+			return bad("the generation before ':' is not a positive number")
 		}
 		rest = after
 	}
 	if before, part, ok := strings.Cut(rest, "_"); ok {
 		if p.Part, err = parseCursorPart(part); err != nil {
-			return bad("what is after '_' is no part of a feed")
+			return bad("what is after '_' is not a part of a feed")
 		}
 		rest = before
 	}
 	if before, term, ok := strings.Cut(rest, "."); ok {
 		if p.Term, err = parseTerm(term); err != nil {
-			return bad("the term after '.' is no number of 48 bits in base 32, with ten digits")
+			return bad("the term after '.' is not a number of 48 bits in base 32, with ten digits")
 		}
 		position, head, given := strings.Cut(before, "~")
 		if p.Head, err = ParsePosition(head); given && err != nil {
-			return bad("the head after '~' is no position")
+			return bad("the head after '~' is not a position")
 		}
 		rest = position
 	}
 	if position, mark, ok := strings.Cut(rest, "@"); ok {
 		if p.Mark, err = ParsePosition(mark); err != nil {
-			return bad("the start mark after '@' is no position")
+			return bad("the start mark after '@' is not a position")
 		}
 		rest = position
 	}
@@ -235,7 +235,8 @@ func (c Cursor) Time() (t time.Time, ok bool, err error) {
 	t, err = time.Parse(time.RFC3339Nano, strings.Replace(text, " ", "+", 1))
 	if err != nil {
 		return t, true, &Error{Code: InvalidRequest, Param: "after",
-			Cause: fmt.Sprintf("after: %q is no RFC 3339 time", text), Next: "write it like at:2026-01-31T12:00:00Z"}
+			Cause: fmt.Sprintf("after: %q is not an RFC 3339 time", text),
+			Next:  "write it like at:2026-01-31T12:00:00Z"}
 	}
 	return t, true, nil
 }

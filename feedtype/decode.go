@@ -288,7 +288,7 @@ func decodePlain(to reflect.Value, kind Kind, v any) error {
 			return wrong()
 		}
 		if to.Kind() == reflect.Float32 && float64(float32(f)) != f && !math.IsNaN(f) {
-			return fmt.Errorf("%v is no float32", f)
+			return fmt.Errorf("%v is not a float32", f)
 		}
 		to.SetFloat(f)
 	case reflect.Bool:
@@ -381,5 +381,5 @@ func toTime(kind Kind, v any) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time.Time", text)
+	return time.Time{}, fmt.Errorf("%q is not a time.Time", text)
 }

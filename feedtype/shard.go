@@ -84,7 +84,8 @@ func (s Shards) Range(dataShards int) (from, to int, err error) {
 	case s == Shards{}:
 		return 0, dataShards, nil
 	case s.one && (s.index < 0 || s.index >= dataShards):
-		return 0, 0, Invalid("shard", "%d is none of the feed's data shards, which are 0 to %d", s.index, dataShards-1)
+		return 0, 0, Invalid("shard", "%d is not a data shard of the feed: they are numbered 0 to %d", s.index,
+			dataShards-1)
 	case s.one:
 		return s.index, s.index + 1, nil
 	case s.count < 1 || s.count > MaxDataShards:
@@ -93,7 +94,8 @@ func (s Shards) Range(dataShards int) (from, to int, err error) {
 		return 0, 0, Invalid("shard_count", "%d is more than the feed can be divided into, which is %d", s.count,
 			dataShards)
 	case s.index < 0 || s.index >= s.count:
-		return 0, 0, Invalid("shard", "%d is none of %d shards, which are 0 to %d", s.index, s.count, s.count-1)
+		return 0, 0, Invalid("shard", "%d is not one of the %d shards, which are numbered 0 to %d", s.index, s.count,
+			s.count-1)
 	}
 	return s.index * dataShards / s.count, (s.index + 1) * dataShards / s.count, nil
 }

@@ -128,7 +128,7 @@ func ValidName(name string) error {
 	if feedNamePattern.MatchString(name) {
 		return nil
 	}
-	e := Invalid("name", "%q is no feed name: a lower-case letter, then up to 38 of a-z, 0-9 and _", name)
+	e := Invalid("name", "%q is not a feed name: a lower-case letter, then up to 38 of a-z, 0-9 and _", name)
 	if lower := strings.ToLower(name); feedNamePattern.MatchString(lower) {
 		e.Next = fmt.Sprintf("write %q: names of feeds are in lower case", lower)
 	}

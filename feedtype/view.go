@@ -43,7 +43,7 @@ func (v View) Validate() error {
 	}
 	for i, name := range v.Mask {
 		if name == "" || slices.Contains(v.Mask[:i], name) {
-			return Invalid("mask", "%q is no column, or given twice", name)
+			return Invalid("mask", "%q is not a column, or given twice", name)
 		}
 	}
 	return nil
@@ -116,14 +116,14 @@ func (v View) through(feed string, key, columns []Column) (*lens, error) {
 		i := named(key, w.Column)
 		if i < 0 {
 			return nil, refuse("filter by one of "+columnNames(key)+", which tombstones have, too",
-				"%q is no column of its key", w.Column)
+				"%q is not a column of its key", w.Column)
 		}
 		l.wanted[i] = make(map[string]bool, len(w.Values))
 		for _, text := range w.Values {
 			value, ok := spelled(key[i], text)
 			if !ok {
 				return nil, refuse("write the value as entries show it",
-					"%q is no value of column %q, which is %s", text, w.Column, key[i].Type)
+					"%q is not a value of column %q, which is %s", text, w.Column, key[i].Type)
 			}
 			l.wanted[i][value] = true
 		}

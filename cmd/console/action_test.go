@@ -347,7 +347,7 @@ func TestRefusedActionsSayWhy(t *testing.T) {
 		{"pause", form("feed", "kv"), 400, "consumer: it is empty"},
 		{"pause", form("consumer", "billing"), 400, "feed: it is empty"},
 		{"pause", form("consumer", "<b>", "feed", "kv"), 404, "there is no such cursor"},
-		{"pause", form("consumer", "billing", "feed", "kv", "shard", "x'"), 400, "is no number"},
+		{"pause", form("consumer", "billing", "feed", "kv", "shard", "x'"), 400, "is not a number"},
 		{"seek", form("consumer", "billing", "feed", "kv", "to", "<b>", "confirmed", "yes"), 400, "after"},
 		{"seek", form("consumer", "billing", "feed", "kv", "to", "99", "confirmed", "yes"), 409, "99"},
 		{"retry", form("consumer", "billing", "feed", "kv", "key", `{"id":9}`), 404, "there is no dead letter"},

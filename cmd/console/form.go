@@ -44,7 +44,7 @@ func parseForm(values url.Values) (formValues, error) {
 		errorText: values.Get("error"), group: values.Get("group")}
 	bad := func(name string) error {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: name, Cause: name + ": " +
-			shorten(values.Get(name)) + " is no number", Next: "go back and use the form of the page"}
+			shorten(values.Get(name)) + " is not a number", Next: "go back and use the form of the page"}
 	}
 	if text := values.Get("shard"); text != "" {
 		shard, err := strconv.Atoi(text)

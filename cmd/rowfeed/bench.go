@@ -175,7 +175,7 @@ func (o *benchOptions) runClean(ctx context.Context, a *cli.App, cfg rowfeed.Con
 	case a.JSON:
 		return a.PrintJSON(cleaned)
 	case len(cleaned.Removed)+len(cleaned.AtWork) == 0:
-		return a.PrintLine("%s: no bench has left anything", open.Redact(a.URL))
+		return a.PrintLine("%s: there are no tables of earlier benches", open.Redact(a.URL))
 	}
 	for _, l := range cleaned.Removed {
 		began := l.Began.Format(time.RFC3339)
@@ -184,7 +184,7 @@ func (o *benchOptions) runClean(ctx context.Context, a *cli.App, cfg rowfeed.Con
 		}
 	}
 	for _, l := range cleaned.AtWork {
-		if err := a.PrintLine("%s: left alone: %s is at work with it since %s",
+		if err := a.PrintLine("%s: not removed: %s has used it since %s",
 			l.Prefix, l.Owner, l.Began.Format(time.RFC3339)); err != nil {
 			return err
 		}

@@ -119,7 +119,7 @@ func TestBenchPrintsKeepsAndCleans(t *testing.T) {
 		!strings.HasPrefix(cleaned.Removed[0].Owner, "process ") || cleaned.AtWork == nil {
 		t.Errorf("cleaned: %s", &out)
 	}
-	s.prints("bench --clean", "sqlite:rowfeed.db: no bench has left anything\n")
+	s.prints("bench --clean", "sqlite:rowfeed.db: there are no tables of earlier benches\n")
 	s.prints("bench --clean --json", "{\n  \"removed\": [],\n  \"at_work\": []\n}\n")
 	if after := s.ok("status"); after != before {
 		t.Errorf("the user's feed has changed\nbefore: %s\n after: %s", before, after)
@@ -144,5 +144,5 @@ func TestInterruptedBenchLeavesNothing(t *testing.T) {
 		!strings.HasSuffix(errs.String(), "rowfeed: what the bench had made is removed\nrowfeed: interrupted\n") {
 		t.Errorf("exit code %d, stderr %s", code, errs)
 	}
-	s.prints("bench --clean", "sqlite:rowfeed.db: no bench has left anything\n")
+	s.prints("bench --clean", "sqlite:rowfeed.db: there are no tables of earlier benches\n")
 }

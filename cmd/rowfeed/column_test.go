@@ -35,7 +35,7 @@ func TestColumnFeedFromAddToDrop(t *testing.T) {
 		s.sql(strings.ReplaceAll(statement, "?", "1"))
 	}
 	s.sql("UPDATE kv SET v = 'x', feed_sync_id = NULL WHERE id = 2")
-	s.prints("republish kv --key 2", "kv: 1 key to be republished; a publisher gives them new positions\n")
+	s.prints("republish kv --key 2", "kv: 1 key to be republished; a publisher will give them new positions\n")
 	s.ok("publish --once kv")
 	s.prints("fetch kv --after 2", `{"position":"3","shard":0,"op":"delete","key":{"id":1}}
 {"position":"5","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"ns":"a","k":"b","v":"x"}}
@@ -46,7 +46,7 @@ func TestColumnFeedFromAddToDrop(t *testing.T) {
 	if r := s.run("check", "kv"); r.code != cli.ExitFailed || !strings.Contains(r.out, "above the sequence") {
 		t.Errorf("check: %+v", r)
 	}
-	s.prints("repair kv", "kv: 1 change recorded; a publisher brings them in order\n")
+	s.prints("repair kv", "kv: 1 change recorded; a publisher will publish them\n")
 	s.ok("publish --once kv")
 	s.prints("check kv", "kv: in order\n")
 	s.prints("feed upgrade kv", "kv: in order, nothing changed\n")

@@ -50,7 +50,7 @@ not completed.
 				return err
 			}
 			if shells[args[0]] == nil {
-				return cli.WrongUse(cmd, "%q is none of %s", args[0],
+				return cli.WrongUse(cmd, "%q is not one of: %s", args[0],
 					strings.Join(shellNames, ", "))
 			}
 			return nil

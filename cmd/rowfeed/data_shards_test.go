@@ -34,7 +34,7 @@ func TestUpgradeChangesDataShards(t *testing.T) {
 	}
 	// A missing index by bucket is made again.
 	s.sql("DROP INDEX rowfeed_kv_bucket")
-	s.prints("feed upgrade kv", "kv: mended: table rowfeed_positions_kv has no index by bucket: "+
+	s.prints("feed upgrade kv", "kv: repaired: table rowfeed_positions_kv has no index by bucket: "+
 		"parts of the feed cannot be read, or only slowly\n")
 	// The upgrade was killed: `feed upgrade` alone says how to continue it, and another number is refused.
 	s.sql("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
@@ -57,7 +57,7 @@ func TestUpgradeChangesDataShards(t *testing.T) {
 	}
 	s.sql("DELETE FROM rowfeed_positions_kv WHERE id = 1")
 	if got := s.run("repair", "kv"); got.code != cli.ExitFailed ||
-		got.out != "kv: 1 change recorded; a publisher brings them in order\n" ||
+		got.out != "kv: 1 change recorded; a publisher will publish them\n" ||
 		!strings.Contains(got.err, "were not checked") {
 		t.Errorf("repair: %+v", got)
 	}

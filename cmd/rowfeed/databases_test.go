@@ -40,11 +40,11 @@ func TestFeedFromAddToDropOnEachDatabase(t *testing.T) {
 		}
 		if e.Family != "sqlite" { // SQLite stores any value in a column
 			if got := s.fails(cli.ExitUsage,
-				"republish kv --key one"); !strings.Contains(got, `"one" is no key of (id bigint`) {
+				"republish kv --key one"); !strings.Contains(got, `"one" is not a key of (id bigint`) {
 				t.Errorf("a bad key: %s", got)
 			}
 			if got := s.fails(cli.ExitUsage,
-				`unpublish kv --key ["one"]`); !strings.Contains(got, "is no value for column") {
+				`unpublish kv --key ["one"]`); !strings.Contains(got, "is not a value for column") {
 				t.Errorf("a bad key: %s", got)
 			}
 		}
@@ -94,7 +94,8 @@ func bump(s *shell, db *testdb.Database) {
 	db.Exec(s.t, "INSERT INTO kv VALUES (9, 'new')")
 	s.ok("publish --once")
 	s.prints("feed bump kv --adopt-database",
-		"kv: nothing changed: a feed of mode sequence needs no adoption, its terms tell what was lost\n")
+		"kv: nothing changed: --adopt-database is for feeds with ULIDs; "+
+			"a feed of mode sequence detects lost commits itself\n")
 	s.decode(s.ok("feed bump kv --adopt-database --json"), &after)
 	if after.Changed || after.Generation <= before.Generation {
 		s.t.Errorf("adopted: %+v after %+v", after, before)

@@ -55,12 +55,12 @@ func TestFeedFromAddToDrop(t *testing.T) {
 		t.Errorf("fetch ahead of the feed says %q", got)
 	}
 
-	s.prints("republish kv --key 2 --key 3", "kv: 2 keys to be republished; a publisher gives them new positions\n")
-	s.prints("republish kv --key 77", "kv: 0 keys to be republished; a publisher gives them new positions; "+
+	s.prints("republish kv --key 2 --key 3", "kv: 2 keys to be republished; a publisher will give them new positions\n")
+	s.prints("republish kv --key 77", "kv: 0 keys to be republished; a publisher will give them new positions; "+
 		"1 key left out, without a row or a delete in the feed\n")
-	s.prints("unpublish kv --key 77 --key 78", "kv: 0 keys to be hidden; a publisher gives readers deletes of them; "+
+	s.prints("unpublish kv --key 77 --key 78", "kv: 0 keys to be hidden; a publisher will publish deletes of them; "+
 		"2 keys left out, without a row or a delete in the feed\n")
-	s.prints("unpublish kv --key 1", "kv: 1 key to be hidden; a publisher gives readers deletes of them\n")
+	s.prints("unpublish kv --key 1", "kv: 1 key to be hidden; a publisher will publish deletes of them\n")
 	s.sql("DELETE FROM kv WHERE id = 3")
 	s.prints("publish --once kv", "kv: 3 keys published, head 6.9k3f2c7adq\n")
 	s.prints("fetch kv --after 3",
@@ -70,11 +70,11 @@ func TestFeedFromAddToDrop(t *testing.T) {
 {"cursor":"6.9k3f2c7adq","more":false,"base64":[]}
 `)
 	if r := s.run("republish", "kv", "--where", "id < 2"); r.code != cli.ExitDone ||
-		r.out != "kv: 1 key to be republished; a publisher gives them new positions\n" {
+		r.out != "kv: 1 key to be republished; a publisher will give them new positions\n" {
 		t.Errorf("republish --where: %+v", r)
 	}
 	s.prints("republish kv --all --rate 100000/s",
-		"kv: 2 keys to be republished; a publisher gives them new positions\n")
+		"kv: 2 keys to be republished; a publisher will give them new positions\n")
 	s.ok("publish --once")
 
 	var status struct {
@@ -176,10 +176,10 @@ func TestRepairCorrectsWhatCheckFinds(t *testing.T) {
 	if r.code != cli.ExitFailed || len(findings) < 3 {
 		t.Errorf("check --json: %+v", r)
 	}
-	if out := s.ok("feed upgrade kv"); !strings.Contains(out, "mended: ") {
+	if out := s.ok("feed upgrade kv"); !strings.Contains(out, "repaired: ") {
 		t.Errorf("feed upgrade: %s", out)
 	}
-	s.prints("repair kv", "kv: 2 changes recorded; a publisher brings them in order\n")
+	s.prints("repair kv", "kv: 2 changes recorded; a publisher will publish them\n")
 	s.prints("publish --once", "kv: 2 keys published, head 5.9k3f2c7adq\n")
 	s.prints("check kv", "kv: in order\n")
 }

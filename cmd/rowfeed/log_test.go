@@ -46,7 +46,7 @@ func TestLogFormatAndLevelAreSettings(t *testing.T) {
 		t.Errorf("errors only: %s", text)
 	}
 	for _, line := range []string{"publish --once --log-format xml", "publish --once --log-level loud"} {
-		if text := s.fails(cli.ExitUsage, line); !strings.Contains(text, "is none of ") {
+		if text := s.fails(cli.ExitUsage, line); !strings.Contains(text, "is not one of: ") {
 			t.Errorf("%s: %s", line, text)
 		}
 	}

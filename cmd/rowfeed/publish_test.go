@@ -135,7 +135,7 @@ func TestPublisherAndRelayServeMetrics(t *testing.T) {
 	scrape("relay kv --to stdout: --consumer out --metrics :0",
 		`rowfeed_consumed_entries_total{consumer="out",feed="kv"} `)
 	writeFile(t, "rowfeed.yaml", "metrics: nowhere\n")
-	if err := s.fails(cli.ExitUsage, "publish"); !strings.Contains(err, `metrics: "nowhere" is no address`) {
+	if err := s.fails(cli.ExitUsage, "publish"); !strings.Contains(err, `metrics: "nowhere" is not an address`) {
 		t.Error(err)
 	}
 	s.ok("publish --once") // with --once the invalid address is not used

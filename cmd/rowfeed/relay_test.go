@@ -118,7 +118,7 @@ func TestRelayErrorsShowNoSecret(t *testing.T) {
 		"relay kv --to sqlite:rowfeed.db --once":             "?table=NAME",
 		"relay kv --to sqlite:rowfeed.db?table=kv --once":    "own table",
 		"relay kv --to stdout: --once --limit 100000":        "limit",
-		"relay kv --to stdout: --once --after yesterday":     "no cursor",
+		"relay kv --to stdout: --once --after yesterday":     "is not a cursor",
 		"relay kv --to stdout: --once --lease 1ms":           "must be from",
 		"relay kv --to stdout: --once --lease -1s":           "must be from",
 		"relay kv --to stdout: --shard-count 2":              "no order",
@@ -127,7 +127,7 @@ func TestRelayErrorsShowNoSecret(t *testing.T) {
 		"relay kv --to https://e.example --shard-count -1":   "--shard-count -1 is not between",
 		"relay kv --to stdout: --once --consumer ?":          "name cannot be used",
 		"relay kv --to kafka://me:hunter2@h:9092/t?x=y":      `no parameter "x"`,
-		"relay kv --to nats://me:hunter2@h:4222/a.>":         "no subject",
+		"relay kv --to nats://me:hunter2@h:4222/a.>":         "is not a subject",
 		"relay kv --to postgres://u:hunter2@h:x/d?table=a":   "postgres",
 	} {
 		if got := s.fails(cli.ExitUsage, line); !strings.Contains(got, want) || strings.Contains(got, "hunter2") {

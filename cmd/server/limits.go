@@ -208,7 +208,7 @@ func (l *limiter) wait(ctx context.Context) (leave func(), err error) {
 	switch {
 	case l.Waiting >= 0 && l.waiting >= l.Waiting:
 		return nil, &rowfeed.Error{Code: feedhttp.Overloaded,
-			Cause: "as many requests wait for entries as this server allows",
+			Cause: "the maximum number of requests already wait for entries",
 			Next:  "send the request without wait, or to another server; --max-waiting raises the limit"}
 	case who != "" && l.WaitingPerClient >= 0 && l.waits[who] >= l.WaitingPerClient:
 		return nil, tooMany("more requests that wait for entries than one client may have")

@@ -170,7 +170,7 @@ func (p *publisher) run(ctx context.Context, all *publishers) {
 			return
 		}
 		if errors.Is(err, rowfeed.UnknownFeed) && len(all.names) == 0 {
-			log.InfoContext(ctx, "the feed is gone, its publisher ends", "feed", p.feed.Name())
+			log.InfoContext(ctx, "the feed was dropped, so its publisher ends", "feed", p.feed.Name())
 			return
 		}
 		if all.gaveUp != nil {

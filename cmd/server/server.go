@@ -240,7 +240,7 @@ func listen(ctx context.Context, param, address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param,
-			Cause: fmt.Sprintf("%s: %q is no address", param, address),
+			Cause: fmt.Sprintf("%s: %q is not an address", param, address),
 			Next:  "write it as host:port, like " + DefaultListen, Err: err}
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)

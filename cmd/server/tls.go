@@ -69,7 +69,7 @@ func (c *certificates) stamps() (all [3]stamp) {
 func (c *certificates) read() (*tls.Config, error) {
 	failed := func(param, path string, err error) error {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("file %q", path),
-			Cause: "TLS: it cannot be used", Err: err,
+			Cause: "TLS cannot use it", Err: err,
 			Next: "give PEM files that belong together, and that this user may read"}
 	}
 	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)

@@ -34,7 +34,7 @@ func (d database) Login(name string) (string, error) {
 	if user == "" || hosted && host == "" ||
 		!hosted && (strings.EqualFold(user, "public") || strings.EqualFold(user, "none")) ||
 		strings.ContainsAny(name, "\x00\\") {
-		return "", &dialect.Refusal{Cause: "it is no account",
+		return "", &dialect.Refusal{Cause: "it is not an account",
 			Next: "write it like app, app@10.0.0.% or 'app'@'localhost'"}
 	}
 	if !hosted {
@@ -169,7 +169,7 @@ func (d database) Grant(ctx context.Context, q dialect.Querier, login string, ri
 		if _, err := q.Exec(ctx, s.SQL); err != nil {
 			if number, _ := dialect.CodeField(err, "Number"); slices.Contains(noLogin, number) {
 				return &dialect.Refusal{Cause: "there is no account " + login, Next: "make it with CREATE USER " +
-					login + " IDENTIFIED BY …, or give the name of one that is there"}
+					login + " IDENTIFIED BY …, or give the name of an existing one"}
 			}
 			return err
 		}

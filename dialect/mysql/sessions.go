@@ -201,9 +201,9 @@ func (d database) writers(ctx context.Context, q dialect.Querier) ([]dialect.Blo
 	found, err := d.blockers(ctx, q, "all_writers", nil)
 	switch {
 	case cannotShow(err):
-		return nil, &dialect.Unseen{Cause: "the server cannot list transactions while a statement runs with bytes in " +
-			"it that are no text, and does not tell this login of metadata locks",
-			Next: "look again, or let it read performance_schema"}, nil
+		return nil, &dialect.Unseen{Cause: "the server cannot list transactions, because a running statement " +
+			"contains bytes that are not text, and this login may not read the metadata locks",
+			Next: "try again, or grant the login SELECT on performance_schema"}, nil
 	case err == nil || d.Classify(err) != dialect.ClassPermission:
 		return found, nil, err
 	}
@@ -213,7 +213,8 @@ func (d database) writers(ctx context.Context, q dialect.Querier) ([]dialect.Blo
 	}
 	at := strings.LastIndex(login, "@") // a host has no @, but a user may
 	login = literal(login[:at]) + "@" + literal(login[at+1:])
-	return nil, &dialect.Unseen{Cause: "the login " + login + " is told of no other's transactions: it lacks PROCESS",
+	return nil, &dialect.Unseen{Cause: "the login " + login + " cannot see transactions of other " +
+		"logins: it lacks the right PROCESS",
 		Next: "run `GRANT PROCESS ON *.* TO " + login + "`"}, nil
 }
 

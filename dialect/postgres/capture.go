@@ -160,7 +160,7 @@ func (d database) NewPartitions(ctx context.Context, q dialect.Querier, f *diale
 			n.Lacks = "the role " + l.runs + ", which runs the feed's triggers, may not read it"
 			n.Grant = "GRANT SELECT ON " + dialect.Qualified(syntax, l.table) + " TO " + l.runs
 		case !l.mayAlter:
-			n.Lacks = "the login " + l.login + " is no member of the role " + l.owner + ", which owns it"
+			n.Lacks = "the login " + l.login + " is not a member of the role " + l.owner + ", which owns it"
 			n.Grant, n.ByOwner = "GRANT "+l.owner+" TO "+l.login, true
 		case !l.mayExecute:
 			n.Lacks = "the login " + l.login + " may not execute the function " + function

@@ -53,7 +53,7 @@ func (d database) Describe(ctx context.Context, q dialect.Querier, t feedtype.Ta
 	refuse(kind == "v" || kind == "m", "it is a view, which has no rows of its own; make the feed of its table")
 	refuse(kind == "f", "it is a foreign table: writes on the other server fire no trigger here; make the feed there")
 	isTrigger = kind == "r" || kind == "p"
-	refuse(!isTrigger && kind != "v" && kind != "m" && kind != "f", "it is no table (relkind "+kind+")")
+	refuse(!isTrigger && kind != "v" && kind != "m" && kind != "f", "it is not a table (relkind "+kind+")")
 	refuse(persistence == "u", "it is unlogged: a crash empties it without firing a trigger; "+
 		"make it logged with ALTER TABLE … SET LOGGED")
 	refuse(persistence == "t", "it is a temporary table, which ends with its session")

@@ -18,7 +18,7 @@ var roles = dialect.NewStatements(rolesFile)
 func (d database) Login(name string) (string, error) {
 	if name == "" || strings.ContainsRune(name, 0) || strings.EqualFold(name, "public") ||
 		strings.EqualFold(name, "none") {
-		return "", &dialect.Refusal{Cause: "it is no name of a role",
+		return "", &dialect.Refusal{Cause: "it is not a role name",
 			Next: "give the name as pg_roles has it, without quotes"}
 	}
 	return quote(name), nil
@@ -85,7 +85,7 @@ func (d database) Grant(ctx context.Context, q dialect.Querier, login string, ri
 	oid, err := d.role(ctx, q, login)
 	if err == nil && oid == 0 {
 		return &dialect.Refusal{Cause: "there is no role " + login, Next: "make it with CREATE ROLE " + login +
-			" LOGIN, or give the name of one that is there"}
+			" LOGIN, or give the name of an existing one"}
 	}
 	if err != nil {
 		return err

@@ -63,8 +63,8 @@ func (d database) Blockers(ctx context.Context, q dialect.Querier,
 		return nil, nil, err
 	}
 	return found, &dialect.Unseen{Cause: "the login " + login +
-		" is not told since when other roles' transactions run, from where, and what they do: " +
-		"it lacks pg_read_all_stats",
+		" cannot see the start, the client and the statement of other roles' transactions: " +
+		"it lacks the role pg_read_all_stats",
 		Next: "run `GRANT pg_read_all_stats TO " + login + "`"}, nil
 }
 

@@ -27,10 +27,10 @@ func (d database) Blockers(ctx context.Context, q dialect.Querier,
 	}
 	held, told := writers(path)
 	if !told {
-		return nil, &dialect.Unseen{Cause: "SQLite does not tell who has the lock of the file, " +
-			"nor does the operating system tell this process",
-			Next: "look outside of the service or container, on Linux, or see which processes have the file open " +
-				"(`fuser -v`)"}, nil
+		return nil, &dialect.Unseen{Cause: "neither SQLite nor the operating system shows this process " +
+			"which process has locked the file",
+			Next: "run the command on Linux, outside of its container, or see which processes have the file " +
+				"open (`fuser -v`)"}, nil
 	}
 	if len(held) == 0 {
 		return nil, nil, nil

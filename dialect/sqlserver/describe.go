@@ -42,7 +42,7 @@ func (d database) Describe(ctx context.Context, q dialect.Querier, name feedtype
 		}
 	}
 	refuse(kind == "V", "it is a view, which has no rows of its own; make the feed of its table")
-	refuse(kind != "V" && kind != "U", "it is no table ("+kind+"); make feeds of tables")
+	refuse(kind != "V" && kind != "U", "it is not a table ("+kind+"); make feeds of tables")
 	refuse(inMemory != 0, "it is memory-optimized, and only natively compiled triggers fire on it")
 	refuse(temporal == 1, "it has the former rows of a temporal table; make the feed of that table")
 	refuse(external != 0, "it is an external table: writes elsewhere fire no trigger here")

@@ -20,7 +20,7 @@ var roles = dialect.NewStatements(rolesFile)
 func (d database) Login(name string) (string, error) {
 	if name == "" || strings.ContainsRune(name, 0) || strings.EqualFold(name, "public") ||
 		strings.EqualFold(name, "guest") {
-		return "", &dialect.Refusal{Cause: "it is no user or role of its own",
+		return "", &dialect.Refusal{Cause: "it is not a user or role that can be granted rights",
 			Next: "give the name as sys.database_principals has it, without brackets"}
 	}
 	return quote(name), nil
@@ -107,7 +107,7 @@ func (d database) Grant(ctx context.Context, q dialect.Querier, login string, ri
 	there, err := d.isPrincipal(ctx, q, login)
 	if err == nil && !there {
 		return &dialect.Refusal{Cause: "there is no user or role " + login + " in this database",
-			Next: "make it with CREATE USER " + login + " FOR LOGIN …, or give the name of one that is there"}
+			Next: "make it with CREATE USER " + login + " FOR LOGIN …, or give the name of an existing one"}
 	}
 	for _, s := range d.GrantSQL(login, rights) {
 		if err == nil {

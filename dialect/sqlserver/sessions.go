@@ -35,7 +35,7 @@ func (d database) Blockers(ctx context.Context, q dialect.Querier,
 	if err := dialect.One(ctx, q, syntax, statement(sessions, "login"), nil, &login); err != nil {
 		return nil, nil, err
 	}
-	return nil, &dialect.Unseen{Cause: "the login " + login + " is told of no locks: it lacks VIEW SERVER STATE",
+	return nil, &dialect.Unseen{Cause: "the login " + login + " cannot see locks: it lacks the right VIEW SERVER STATE",
 		Next: "run `GRANT VIEW SERVER STATE TO " + login + "` in the database master"}, nil
 }
 

@@ -20,7 +20,7 @@ func ParseTable(text string) (feedtype.TableName, error) {
 				end++
 			}
 			if end >= len(rest) {
-				return feedtype.TableName{}, feedtype.Invalid("table", "%s lacks a closing quote", text)
+				return feedtype.TableName{}, feedtype.Invalid("table", "%s has no closing quote", text)
 			}
 			part, rest = strings.ReplaceAll(rest[1:end], `""`, `"`), rest[end+1:]
 			if rest != "" && rest[0] != '.' {

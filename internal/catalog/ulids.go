@@ -22,13 +22,14 @@ func UlidColumns(d *dialect.Dialect, table *dialect.Table, position, shard strin
 	p, s := table.FindColumn(position), table.FindColumn(shard)
 	switch {
 	case p == nil:
-		problem("--position-column takes the column that holds a row's ULID", "it has no column %q", position)
+		problem("set --position-column to the column with the ULID of each row", "it has no column %q", position)
 	case s == nil:
-		problem("--shard-column takes the integer column that holds a row's shard", "it has no column %q", shard)
+		problem("set --shard-column to the integer column with the shard of each row", "it has no column %q", shard)
 	case p.Nullable:
 		problem("declare it NOT NULL", "position column %q may be NULL", p.Name)
 	case p.Generated:
-		problem("let writers insert the ULIDs that they got from rowfeed", "position column %q is generated", p.Name)
+		problem("make it a plain column: writers insert the ULIDs that rowfeed gives them",
+			"position column %q is generated", p.Name)
 	case s.Nullable:
 		problem("declare it NOT NULL", "shard column %q may be NULL", s.Name)
 	case !HoldsIntegers(s):

@@ -72,7 +72,7 @@ func (a *applier) oneByOne(ctx context.Context, after feedtype.Cursor, page feed
 			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: a.object(), Err: &entryError{failed.err},
 				Cause: fmt.Sprintf("the entry at position %s with key %s failed after %d attempts", e.Position,
 					e.Key.AppendJSON(nil), attempts),
-				Next: "mend the row or the handler and start again, or set OnFailure to SetAside"}
+				Next: "correct the row or the handler, then start again, or set OnFailure to SetAside"}
 		}
 		if err := a.setAside(ctx, e, to, attempts, failed.err); err != nil {
 			return err

@@ -58,7 +58,7 @@ const defaultConsumerLease = 10 * time.Second
 func (c *Consumer) validate() error {
 	switch {
 	case !feedtype.ValidConsumer(c.Name):
-		return feedtype.Invalid("name", "%q is no name of a consumer: a letter or digit, then up to 99 of letters, "+
+		return feedtype.Invalid("name", "%q is not a consumer name: a letter or digit, then up to 99 of letters, "+
 			"digits, '_', '-', '.' and ':'", c.Name)
 	case c.Source == nil:
 		return feedtype.Invalid("source", "there is none: give a *Feed, or a feedhttp.Client")

@@ -46,7 +46,7 @@ func (a *applier) deliverBatch(ctx context.Context, entries []feedtype.Entry, to
 			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: a.object(), Err: &entryError{refusal.Err},
 				Cause: fmt.Sprintf("the entry at position %s with key %s was refused %d times", e.Position,
 					e.Key.AppendJSON(nil), a.retry.failures+1),
-				Next: "mend the row or the receiver and start again, or have such keys set aside (OnFailure: " +
+				Next: "correct the row or the receiver, then start again, or have such keys set aside (OnFailure: " +
 					"SetAside, --set-aside)"}
 		}
 		behind, err := a.behind(entries, i, to)

@@ -156,8 +156,8 @@ func (in *instance) newRun(until context.Context, shard int, epoch int64) (*shar
 func (in *instance) deliverTo(one *shardRun) (err error) {
 	if one.applier.deliver, err = in.c.deliverOf(one.shard, one.epoch); err != nil {
 		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: in.object(),
-			Cause: fmt.Sprintf("DeliverShard failed for shard %d", one.shard), Err: err,
-			Next: "make it return a function for every shard"}
+			Cause: fmt.Sprintf("the function DeliverShard failed for shard %d", one.shard), Err: err,
+			Next: "correct the function, so that it returns a Deliver for every shard"}
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func (db *Consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, cons
 	e feedtype.Entry) (first bool, err error) {
 	switch {
 	case !feedtype.ValidConsumer(consumer):
-		return false, feedtype.Invalid("consumer", "%q is no name of a consumer", consumer)
+		return false, feedtype.Invalid("consumer", "%q is not a consumer name", consumer)
 	case e.Generation < 1 || e.Position == "":
 		return false, feedtype.Invalid("entry", "it has no generation or no position: it did not come from a feed")
 	}
@@ -59,7 +59,7 @@ func (db *Consumers) processedWithoutStamp(ctx context.Context, tx dialect.Queri
 func orderedPosition(e feedtype.Entry) (string, error) {
 	p, err := feedtype.ParsePosition(e.Position)
 	if err != nil {
-		return "", feedtype.Invalid("entry", "%q is no position", e.Position)
+		return "", feedtype.Invalid("entry", "%q is not a position", e.Position)
 	}
 	if e.Stamp == 0 {
 		return p.Ordered(), nil

@@ -33,7 +33,7 @@ func newRebalance(c *Consumer, count int, info *feedtype.Info, starting bool) (*
 	return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard count",
 		Object: consumerObject(c.Name, info.Name),
 		Cause:  fmt.Sprintf("%d shards are more than the feed's data shards, which are %d", count, d.dataShards()),
-		Next:   "run `rowfeed feed upgrade " + info.Name + " --data-shards 1024`, or take fewer shards"}
+		Next:   "run `rowfeed feed upgrade " + info.Name + " --data-shards 1024`, or use fewer shards"}
 }
 
 // arrange creates or changes the cursors of a consumer until it has one for each shard, and gives every dead letter to

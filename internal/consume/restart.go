@@ -45,8 +45,8 @@ func (r *shardRun) restart(ctx context.Context, refusal error) error {
 	}
 	var failed *handlerError
 	if errors.As(err, &failed) {
-		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: "OnRefused failed",
-			Err: failed.err, Next: "mend it and start again"}
+		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: "the function OnRefused failed",
+			Err: failed.err, Next: "correct the function and start again"}
 	}
 	if err == nil {
 		r.applier.complete = false
@@ -115,7 +115,7 @@ func (r *shardRun) dataShardsChanged(after feedtype.Cursor, page feedtype.Page) 
 	}
 	return &feedtype.Error{Code: feedtype.OtherPart, Object: feedtype.FeedObject(r.feed),
 		Cause: fmt.Sprintf("the feed had %d data shards, and the page is of %s", r.dataShards, p.Part),
-		Next:  "nothing: all shards go on from their lowest cursor"}
+		Next:  "no action is needed: all shards continue from their lowest cursor"}
 }
 
 // leftBehind detects a new generation for a shard at its beginning, which a source cannot refuse. If the cursor of

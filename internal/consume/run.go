@@ -240,8 +240,8 @@ func (r *shardRun) afterFailure(ctx context.Context, err error) error {
 		r.cursor.row = nil // an operator may have paused the consumer or moved its cursor
 		if errors.Is(err, errIncomplete) && r.retry.failures >= r.c.Retry.MaxAttempts {
 			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(),
-				Cause: fmt.Sprintf("OnComplete failed %d times", r.retry.failures), Err: failed.err,
-				Next: "mend it and start again; the pass is complete but for it"}
+				Cause: fmt.Sprintf("the function OnComplete failed %d times", r.retry.failures), Err: failed.err,
+				Next: "correct the function and start again: only the end of the pass is missing"}
 		}
 		if r.retry.failures == r.c.Retry.MaxAttempts {
 			r.retry.denials, r.retry.outages = 0, 0 // each single entry gets the full number of attempts

@@ -61,7 +61,7 @@ func (h *History) NotSetBack(floor feedtype.CursorState, generation int64, posit
 	return &feedtype.Error{
 		Code:   feedtype.DatabaseChanged,
 		Object: feedtype.FeedObject(h.feed.Name),
-		Cause: fmt.Sprintf("the database was set back: it shows position %s of generation %d, "+
+		Cause: fmt.Sprintf("the database was restored to an earlier state: it shows position %s of generation %d, "+
 			"this process has seen position %s of generation %d",
 			at.Position, at.Generation, floor.Position, floor.Generation),
 		Next: "run `rowfeed feed bump " + h.feed.Name + "`: consumers then start over " +

@@ -154,7 +154,7 @@ func formerSequence(ctx context.Context, db *Database, q dialect.Querier, feed, 
 		return 0, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: object,
-			Cause:  fmt.Sprintf("its value %d leaves no positions", value),
+			Cause:  fmt.Sprintf("its value %d is negative, or the highest possible number", value),
 			Next:   "set it to the highest feed_sync_id of the table's rows, or to 0 if there is none",
 		}
 	}

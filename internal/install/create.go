@@ -100,7 +100,7 @@ func (c *creation) resume(ctx context.Context) (exists bool, err error) {
 		return false, c.known.Unreadable
 	}
 	if diffs := differences(c.known, c.record); len(diffs) > 0 {
-		return false, feedError(feedtype.Conflict, c.spec.Name, "take another name, or drop the feed first",
+		return false, feedError(feedtype.Conflict, c.spec.Name, "use another name, or drop the feed first",
 			"it exists with other settings: %s", strings.Join(diffs, "; "))
 	}
 	switch c.known.State {

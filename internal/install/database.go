@@ -32,7 +32,7 @@ func (db *Database) feedUp(r *catalog.FeedRecord, table *dialect.Table) ([]diale
 		return nil, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: fmt.Sprintf("table %q", table.Name.String()),
-			Cause:  "its triggers cannot be made",
+			Cause:  "its triggers cannot be created",
 			Err:    err,
 		}
 	}

@@ -83,7 +83,7 @@ func checkDeclaration(param, name, declaration string, kind feedtype.Kind) error
 		}
 	}
 	if depth != 0 || quote != 0 {
-		return bad("it lacks a closing quote or parenthesis")
+		return bad("it has no closing quote or parenthesis")
 	}
 	return nil
 }

@@ -47,8 +47,8 @@ func noFences(feed string) error {
 	return &feedtype.Error{
 		Code:   feedtype.Refused,
 		Object: feedtype.FeedObject(feed),
-		Cause:  "this database has no fence",
+		Cause:  "this database cannot refuse the positions of other programs (--fence)",
 		Err:    errors.ErrUnsupported,
-		Next:   "leave it out, and make sure that no other program writes " + dialect.PositionColumn,
+		Next:   "leave --fence out, and make sure that no other program writes " + dialect.PositionColumn,
 	}
 }

@@ -72,7 +72,7 @@ func recordShardProblem(d *dialect.Dialect, table *dialect.Table, r *catalog.Fee
 	switch {
 	case c == nil:
 		return &catalog.Problem{What: fmt.Sprintf("it has no column %q", name),
-			Next: "--shard-column takes the integer column with the shard of each row"}
+			Next: "set --shard-column to the integer column with the shard of each row"}
 	case c.Nullable:
 		return &catalog.Problem{What: fmt.Sprintf("shard column %q may be NULL", name), Next: "declare it NOT NULL"}
 	case !catalog.HoldsIntegers(c):
@@ -89,7 +89,7 @@ func timeColumnProblem(d *dialect.Dialect, table *dialect.Table, name string) *c
 	switch c := table.Column(name); {
 	case c == nil:
 		return &catalog.Problem{What: fmt.Sprintf("it has no column %q", name),
-			Next: "--time-column takes the column with the times of the rows that are older than the feed"}
+			Next: "set --time-column to the column with the times of the rows that are older than the feed"}
 	case d.Millis(*c, "") == "":
 		return &catalog.Problem{What: fmt.Sprintf("column %q is %s, which is not a date or time", name, c.Type),
 			Next: "name a column with dates or times, or omit --time-column"}

@@ -193,7 +193,7 @@ func (db *Database) fitsShards(ctx context.Context, q dialect.Querier, r *catalo
 		return nil
 	}
 	if r.DataShards <= 1 {
-		return feedError(feedtype.Refused, r.Name, "give it at least 2", "column %q holds its data shards",
+		return feedError(feedtype.Refused, r.Name, "set --data-shards to 2 or more", "column %q holds its data shards",
 			feed.OwnShard)
 	}
 	var highest *int64
@@ -202,8 +202,10 @@ func (db *Database) fitsShards(ctx context.Context, q dialect.Querier, r *catalo
 		dialect.Args{"bucket": bucket}, &highest)
 	if err == nil && highest != nil && *highest >= int64(r.DataShards) {
 		err = feedError(feedtype.Refused, r.Name,
-			fmt.Sprintf("give it at least %d; deleted keys count until their tombstones have expired", *highest+1),
-			"%d data shards are 0 to %d, and it has keys in data shard %d", r.DataShards, r.DataShards-1, *highest)
+			fmt.Sprintf("set --data-shards to %d or more; deleted keys count until their tombstones have expired",
+				*highest+1),
+			"%d data shards are numbered 0 to %d, but the feed has keys in data shard %d", r.DataShards,
+			r.DataShards-1, *highest)
 	}
 	return cmp.Or(err, db.outsideShards(ctx, q, r, above))
 }

@@ -49,9 +49,9 @@ func (sequenced) check(s *feedtype.FeedSpec) error {
 	case s.Adopt && s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("adopt", "only feeds with capture column can adopt positions")
 	case s.AdoptSequence != "" && !s.Adopt:
-		return feedtype.Invalid("adopt-sequence", "it requires --adopt")
+		return feedtype.Invalid("adopt-sequence", "it is only for feeds that are added with --adopt")
 	case s.AdoptCursors != "" && !s.Adopt:
-		return feedtype.Invalid("adopt-cursors", "it requires --adopt")
+		return feedtype.Invalid("adopt-cursors", "it is only for feeds that are added with --adopt")
 	case s.DataShards < 1 || s.DataShards > feedtype.MaxDataShards:
 		return feedtype.Invalid("data-shards", "%d must be between 1 and %d", s.DataShards, feedtype.MaxDataShards)
 	case s.Tombstones < time.Second:

@@ -82,7 +82,7 @@ func (l *Lease) TryAcquire(ctx context.Context) (*Claim, error) {
 	c, taken, err := l.try(ctx)
 	if taken != nil {
 		return nil, &feedtype.Error{Code: feedtype.LeaseTaken, Object: leaseObject(l.Name),
-			Cause: fmt.Sprintf("%s holds it since %s (epoch %d)",
+			Cause: fmt.Sprintf("%s has held it since %s (epoch %d)",
 				taken.Owner, taken.Since.Format(time.RFC3339), taken.Epoch),
 			Next: "wait until it is released or expires, or use another name"}
 	}

@@ -27,7 +27,7 @@ func (f *Recorder) ParseKey(text string) (feedtype.Key, error) {
 	columns := f.DialectFeed().Key
 	bad := func(format string, args ...any) (feedtype.Key, error) {
 		return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.Name),
-			Cause: fmt.Sprintf("%q is no key of (%s): %s", text, keyColumns(columns), fmt.Sprintf(format, args...)),
+			Cause: fmt.Sprintf("%q is not a key of (%s): %s", text, keyColumns(columns), fmt.Sprintf(format, args...)),
 			Next:  "write the key as entries show it, like " + exampleKey(columns)}
 	}
 	var parts []json.RawMessage
@@ -63,7 +63,7 @@ func (f *Recorder) ParseKey(text string) (feedtype.Key, error) {
 	for i, c := range columns {
 		v, err := feedtype.ParseValue(c.Kind, parts[i])
 		if err != nil || v == nil || !fits(c.Kind, v) {
-			return bad("%s is no value for column %q", parts[i], c.Name)
+			return bad("%s is not a value for column %q", parts[i], c.Name)
 		}
 		key[i] = v
 	}
@@ -104,7 +104,7 @@ func parseKeyValue(c dialect.Column, text string) (any, error) {
 	case feedtype.Integer:
 		row, err := feedtype.NewRow([]feedtype.Column{{Name: c.Name, Kind: c.Kind}}, []any{text})
 		if err != nil {
-			return nil, errors.New("it is no integer")
+			return nil, errors.New("it is not an integer")
 		}
 		return row.Value(0), nil
 	case feedtype.Binary:

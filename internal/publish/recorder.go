@@ -126,7 +126,7 @@ func (f *Recorder) keyError(key feedtype.Key, doing string, err error) error {
 			Code:   feedtype.InvalidRequest,
 			Param:  "key",
 			Object: feedtype.FeedObject(f.Name),
-			Cause:  fmt.Sprintf("key %v is no value of (%s)", key, keyColumns(f.Record.Load().Key)),
+			Cause:  fmt.Sprintf("key %v is not a value of (%s)", key, keyColumns(f.Record.Load().Key)),
 			Err:    err,
 		}
 	}
@@ -173,7 +173,7 @@ func (f *Recorder) refuseTextAsNumber(key feedtype.Key) error {
 				Param:  "key",
 				Object: feedtype.FeedObject(f.Name),
 				Cause: fmt.Sprintf(
-					"%q is no number, column %q is declared for numbers, and no row has it",
+					"%q is not a number, column %q is declared for numbers, and no row has it",
 					text,
 					c.Name,
 				),

@@ -189,8 +189,8 @@ func (f *Reader) otherPart(at feedtype.CursorState, asked feedtype.CursorPart) e
 		Cause: fmt.Sprintf("cursor %q is of %s, and the request is for %s: keys of it may have been published below "+
 			"the cursor, which its reader has never seen", at.Cursor(), at.Part, asked),
 		Next: fmt.Sprintf("send the cursor with the shard and shard_count that it was given for; if the feed or the "+
-			"number of readers was changed, go on with the lowest cursor of all parts, without '@' and '_' and the "+
-			"digits behind each: of this cursor that is %q", whole.Cursor()),
+			"number of readers was changed, continue with the lowest cursor of all shards, without '@' and '_' and "+
+			"the digits behind each: of this cursor that is %q", whole.Cursor()),
 	}
 }
 

@@ -66,7 +66,7 @@ func (f *Reader) stillOpen(refusal error) error {
 		cause = e.Cause
 	}
 	return &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.Name),
-		Cause: fmt.Sprintf("%s, unless a replica has shown what an open transaction commits: "+
-			"one at the feed's head did not end within %s", cause, openTimeout),
+		Cause: fmt.Sprintf("%s. A replica may already have shown what an open transaction will commit, but "+
+			"a transaction at the head of the feed did not end within %s", cause, openTimeout),
 		Next: "try again; if this lasts, see which transaction is open (a commit may be waiting for a replica)"}
 }

@@ -73,8 +73,8 @@ func exactKeys(l *catalog.Layout) error {
 		if !c.Exact {
 			return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard_count",
 				Object: feedtype.FeedObject(l.Feed.Name), Err: errors.ErrUnsupported,
-				Cause: fmt.Sprintf("it has no parts: with capture column, key column %q can have values that are "+
-					"equal although their text differs", c.Name),
+				Cause: fmt.Sprintf("it cannot be read in shards: with capture column, key column %q can have values "+
+					"that are equal although their text differs", c.Name),
 				Next: "read the whole feed, or add a feed with --capture trigger"}
 		}
 	}

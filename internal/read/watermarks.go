@@ -77,8 +77,8 @@ func (f *Reader) ShardsAreFeeds() error {
 	return &feedtype.Error{
 		Code:   feedtype.InvalidRequest,
 		Object: feedtype.FeedObject(f.Name),
-		Cause:  "its shards are parts of one feed",
+		Cause:  "its shards are not feeds of their own",
 		Err:    errors.ErrUnsupported,
-		Next:   "read all of it, or parts",
+		Next:   "read the whole feed, or one shard of it with shard_count",
 	}
 }

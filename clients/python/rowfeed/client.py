@@ -75,7 +75,7 @@ class Client:
         try:
             info = parse_info(data)
         except (KeyError, TypeError) as e:
-            raise self._stranger("the answer is no description of a feed") from e
+            raise self._stranger("the answer is not a description of a feed") from e
         self._known = (header.get(_COLUMNS), {c.name: c.kind for c in info.columns + info.key})
         return info
 
@@ -153,7 +153,7 @@ class Client:
             try:
                 page = parse_page(data)
             except (KeyError, TypeError) as e:
-                raise self._stranger("the answer is no page of a feed") from e
+                raise self._stranger("the answer is not a page of a feed") from e
             if not self.decode or not page.entries:
                 return page
             # What is known first; then, once, what the feed says of itself now.

@@ -76,7 +76,7 @@ class Consumer:
                  on_complete: Optional[Callable[[Any], Any]] = None, on_trouble: Optional[Callable[[BaseException], Any]] = None,
                  transient: Optional[Callable[[BaseException], bool]] = None) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}", name):
-            raise InvalidRequest("name: it is no name of a consumer", parameter="name",
+            raise InvalidRequest("name: it is not a consumer name", parameter="name",
                                  next="a letter or digit, then up to 99 of letters, digits, '_', '-', '.' and ':'")
         if shard_count is not None and (shard is None or not 0 <= shard < shard_count):
             raise InvalidRequest("shard: say which of shard_count, from 0", parameter="shard", next="give shard=0 to shard_count - 1")
@@ -158,7 +158,7 @@ class Consumer:
         except _Overtaken:
             pass
         except _Failure as e:
-            raise HandlerFailed("on_refused failed", object=self._object(), next="mend it and start again") from e.error
+            raise HandlerFailed("on_refused failed", object=self._object(), next="correct the function and start again") from e.error
         except (Later, self._errors) as e:
             self._survive(e, True, once)
 
@@ -289,7 +289,7 @@ class Consumer:
             if not completing:
                 self._blame(page, e)
             elif self._failures + 1 >= self._max_attempts:
-                raise HandlerFailed("on_complete failed", object=self._object(), next="mend it and start again; the pass is complete but for it") from e.error
+                raise HandlerFailed("on_complete failed", object=self._object(), next="correct the function and start again: only the end of the pass is missing") from e.error
             raise
         self._completed = self._completed or completes
 
@@ -298,7 +298,7 @@ class Consumer:
         if self._singly and page.entries:
             entry = page.entries[0]
             raise HandlerFailed(f"the entry at position {entry.position} with key {entry.key} failed", object=self._object(),
-                                next="mend the row or the handler and start again") from e.error
+                                next="correct the row or the handler, then start again") from e.error
         if self._failures + 1 >= self._max_attempts:
             self._singly = max(len(page.entries), 1)
 

@@ -68,7 +68,7 @@ class Info:
 
 
 def parse_info(data: Dict[str, Any]) -> Info:
-    """Raises KeyError or TypeError for what is no description of a feed."""
+    """Raises KeyError or TypeError for what is not a description of a feed."""
 
     def columns(of: List[Dict[str, str]]) -> List[Column]:
         return [Column(c["name"], c["type"], c["kind"]) for c in of]

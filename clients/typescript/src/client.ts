@@ -84,7 +84,7 @@ export class Client {
   /** Describes the feed, as it is now. */
   async info(signal?: AbortSignal): Promise<Info> {
     const { data, header } = await this.#get(this.path("/_feeds/"), new URLSearchParams(), 0, signal);
-    const info = this.read("the answer is no description of a feed", () => toInfo(data));
+    const info = this.read("the answer is not a description of a feed", () => toInfo(data));
     this.#known = { tag: header.get(columnsHeader), kinds: kindsOf(info) };
     return info;
   }
@@ -185,7 +185,7 @@ export class Client {
   async #page(query: URLSearchParams, wait: number, signal?: AbortSignal): Promise<Page> {
     for (let i = 0; i < columnTries; i++) {
       const { data, header } = await this.#get(this.path("/_feeds/fetch/"), query, wait, signal);
-      const page = this.read("the answer is no page of a feed", () => toPage(data));
+      const page = this.read("the answer is not a page of a feed", () => toPage(data));
       if (!this.decode || !page.entries.length) return page;
       // What is known first; then, once, what the feed says of itself now.
       for (const fresh of [false, true]) {

@@ -88,7 +88,7 @@ export class Consumer<T extends Transaction> {
   constructor(options: ConsumerOptions<T>) {
     const { name, client, shard, shardCount, onComplete } = options;
     const bad = (parameter: string, reason: string, next: string): RowfeedError => errorOf("invalid-request", `${parameter}: ${reason}`, { parameter, next });
-    if (!/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$/.test(name)) throw bad("name", "it is no name of a consumer", "a letter or digit, then up to 99 of letters, digits, '_', '-', '.' and ':'");
+    if (!/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$/.test(name)) throw bad("name", "it is not a consumer name", "a letter or digit, then up to 99 of letters, digits, '_', '-', '.' and ':'");
     if (shardCount !== undefined && !(shard !== undefined && shard >= 0 && shard < shardCount)) throw bad("shard", "say which of shardCount, from 0", "give shard: 0 to shardCount - 1");
     if (onComplete && shard !== undefined) throw bad("onComplete", "it is about a pass over the whole feed", "leave shard out");
     this.#o = options;
@@ -188,10 +188,10 @@ export class Consumer<T extends Transaction> {
       if (!(e instanceof Failure)) throw e;
       const entry = page.entries[0];
       const last = this.#failures + 1 >= maxAttempts;
-      if (completing && last) throw this.#error("handler-failed", "onComplete failed", { cause: e.error, next: "mend it and start again; the pass is complete but for it" });
+      if (completing && last) throw this.#error("handler-failed", "onComplete failed", { cause: e.error, next: "correct the function and start again: only the end of the pass is missing" });
       if (!completing && this.#singly && entry) {
         const key = JSON.stringify(entry.key, (_, v: unknown) => (typeof v === "bigint" ? String(v) : v));
-        throw this.#error("handler-failed", `the entry at position ${entry.position} with key ${key} failed`, { cause: e.error, next: "mend the row or the handler and start again" });
+        throw this.#error("handler-failed", `the entry at position ${entry.position} with key ${key} failed`, { cause: e.error, next: "correct the row or the handler, then start again" });
       }
       if (!completing && last) this.#singly = Math.max(page.entries.length, 1);
       throw e;
@@ -209,7 +209,7 @@ export class Consumer<T extends Transaction> {
       this.#trouble(refusal);
     } catch (e) {
       if (e instanceof Overtaken) return;
-      if (e instanceof Failure) throw this.#error("handler-failed", "onRefused failed", { cause: e.error, next: "mend it and start again" });
+      if (e instanceof Failure) throw this.#error("handler-failed", "onRefused failed", { cause: e.error, next: "correct the function and start again" });
       await this.#survive(e, true, once);
     }
   }

@@ -109,8 +109,8 @@ func (c Config) validate() error {
 			Next:  "connect to the primary, without --replica"}
 	case c.DB.NoPublish:
 		return &rowfeed.Error{Code: rowfeed.Refused, Object: "bench",
-			Cause: "it publishes what it writes, and was told to publish nothing",
-			Next:  "leave --no-publish out: the user's feeds are not touched"}
+			Cause: "it has to publish the rows that it writes, and --no-publish is set",
+			Next:  "leave --no-publish out: the bench only publishes feeds of its own"}
 	}
 	return nil
 }

@@ -82,6 +82,6 @@ func (t *tables) leftError(left []object, listError, reason error) error {
 		what = strings.Join(names, ", ")
 	}
 	return &LeftError{&rowfeed.Error{Code: rowfeed.Failed, Object: t.db.object(),
-		Cause: "the bench could not remove what it made; still there: " + what, Err: reason,
+		Cause: "the bench could not remove its tables; these still exist: " + what, Err: reason,
 		Next: "run `rowfeed bench --clean` with the same --db and --schema when no other session uses these tables"}}
 }

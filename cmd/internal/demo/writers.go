@@ -100,8 +100,8 @@ func (w *writers) prepare(ctx context.Context, url string) error {
 		"SELECT count(*) FROM kv WHERE ns NOT LIKE '"+spacePrefix+"%' OR (k IS NULL AND v IS NULL)").Scan(&strangers)
 	if err != nil || strangers > 0 {
 		return &rowfeed.Error{Code: rowfeed.Refused, Object: "database " + open.Redact(url),
-			Cause: "its table kv is not the demo's, which would write into it",
-			Next:  "leave --db out, or name a database without a table kv"}
+			Cause: "it has a table kv that the demo did not create",
+			Next:  "leave --db out, or name a database without a table kv: the demo writes into that table"}
 	}
 	rows, err := w.pool.QueryContext(ctx, "SELECT id FROM kv")
 	if err != nil {

@@ -128,7 +128,7 @@ func parse(url string, o Options) (*database, error) {
 	case "sqlserver":
 		return parseSQLServer(url)
 	}
-	e := malformed(url, "it is no database URL")
+	e := malformed(url, "it is not a database URL")
 	if !strings.ContainsAny(url, ":=") && strings.ContainsAny(url, "./") {
 		e.Next = "for a SQLite file write sqlite:" + url
 	}

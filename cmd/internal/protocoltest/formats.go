@@ -61,7 +61,7 @@ func pageOfLines(ctx context.Context, f *feed) error {
 			for _, line := range lines[:len(lines)-1] {
 				var e entry
 				if err := json.Unmarshal([]byte(line), &e); err != nil || e.Position == "" {
-					return nil, fmt.Errorf("a line is no entry: %.200s", line)
+					return nil, fmt.Errorf("a line is not an entry: %.200s", line)
 				}
 				if above(e.Position, upto) {
 					return all, nil

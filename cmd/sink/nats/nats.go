@@ -58,7 +58,7 @@ func New(cfg Config) (*Sink, error) {
 	case cfg.URL == "":
 		return nil, invalid("it names no server", "write it like nats://host:4222/subject")
 	case !validSubject(cfg.Subject):
-		return nil, invalid(fmt.Sprintf("%q is no subject to publish to", cfg.Subject),
+		return nil, invalid(fmt.Sprintf("%q is not a subject to publish to", cfg.Subject),
 			"use a subject without wildcards and spaces, like orders.changes")
 	case cfg.Timeout < 0 || cfg.MaxInFlight < 0:
 		return nil, invalid("its bounds must not be negative", "leave them at 0 for the defaults")

@@ -144,12 +144,12 @@ func (s *Sink) describe(ctx context.Context) error {
 	primary := t.PrimaryKey()
 	if primary == nil {
 		return &feedtype.Error{Code: feedtype.Refused, Object: s.object(), Cause: "it has no primary key",
-			Next: "give it the feed's key as one"}
+			Next: "give the table the feed's key as its primary key"}
 	}
 	key, ok := primary.Names()
 	if !ok {
 		return &feedtype.Error{Code: feedtype.Refused, Object: s.object(),
-			Cause: "its primary key is not of columns alone", Next: "give it the feed's key as one"}
+			Cause: "its primary key contains expressions", Next: "give the table the feed's key as its primary key"}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 )
 
 // Environment sets the flags of a command that its command line does not give, from environment variables:
-// --shard-count from ROWFEED_SHARD_COUNT. An empty variable counts as not given. The own flags of a command of the audit
-// log have no variable, except -o: a variable that is meant for another command, such as ROWFEED_TO for a relay, must
-// not choose what is changed.
+// --shard-count from ROWFEED_SHARD_COUNT. An empty variable counts as not given. The own flags of a command of the
+// audit log have no variable, except -o: a variable that is meant for another command, such as ROWFEED_TO for a
+// relay, must not choose what is changed.
 func (a *App) Environment(cmd *cobra.Command) (err error) {
 	own := cmd.LocalNonPersistentFlags()
 	format := cmd.Flags().Changed("output") || cmd.Flags().Changed("json")

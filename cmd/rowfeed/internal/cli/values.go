@@ -204,7 +204,7 @@ func (l *NameList) Set(text string) error {
 	}
 	names = append(names, name.String())
 	if quoted || depth != 0 {
-		return fmt.Errorf("%q lacks a closing quote or parenthesis", text)
+		return fmt.Errorf("%q has no closing quote or parenthesis", text)
 	}
 	for i, n := range names {
 		if names[i] = strings.TrimSpace(n); names[i] == "" {
@@ -237,5 +237,5 @@ func (o *oneOf) Set(text string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is none of %s", text, strings.Join(o.of, ", "))
+	return fmt.Errorf("%q is not one of: %s", text, strings.Join(o.of, ", "))
 }

@@ -84,7 +84,8 @@ func (o *feedBumpOptions) run(ctx context.Context, a *cli.App) error {
 				Changed    bool   `json:"changed"`
 			}{o.name, f.Generation(), changed})
 		case !changed && f.Mode() == rowfeed.ModeSequence:
-			return a.PrintLine("%s: nothing changed: a feed of mode %s needs no adoption, its terms tell what was lost",
+			return a.PrintLine("%s: nothing changed: --adopt-database is for feeds with ULIDs; "+
+				"a feed of mode %s detects lost commits itself",
 				o.name, f.Mode())
 		case !changed:
 			return a.PrintLine("%s: belongs to this database already, nothing changed", o.name)

@@ -81,7 +81,7 @@ func (o *republishOptions) run(ctx context.Context, a *cli.App) error {
 			}
 			return err
 		}
-		return a.PrintLine("%s: %s to be republished; a publisher gives them new positions%s",
+		return a.PrintLine("%s: %s to be republished; a publisher will give them new positions%s",
 			o.name, cli.Plural(n, "key"), unknown)
 	})
 }
@@ -213,7 +213,7 @@ func (o *unpublishOptions) run(ctx context.Context, a *cli.App) error {
 		if err := f.InOwnTx(ctx, func(tx rowfeed.Tx) error { return f.Unpublish(ctx, tx, keys...) }); err != nil {
 			return err
 		}
-		return a.PrintLine("%s: %s to be hidden; a publisher gives readers deletes of them%s",
+		return a.PrintLine("%s: %s to be hidden; a publisher will publish deletes of them%s",
 			o.name, cli.Plural(int64(len(keys)), "key"), unknown)
 	})
 }

@@ -175,7 +175,7 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 			return err
 		}
 		for _, m := range mended {
-			if err := a.PrintLine("%s: mended: %s", o.name, m); err != nil {
+			if err := a.PrintLine("%s: repaired: %s", o.name, m); err != nil {
 				return err
 			}
 		}

@@ -63,14 +63,14 @@ func (o *checkOptions) run(ctx context.Context, a *cli.App) error {
 		if len(wrong) == 0 {
 			return printed
 		}
-		next := fmt.Sprintf("`rowfeed feed upgrade %s` mends triggers, functions and indexes", o.name)
+		next := fmt.Sprintf("`rowfeed feed upgrade %s` recreates triggers, functions and indexes", o.name)
 		if slices.ContainsFunc(wrong, admin.Finding.ByRepair) && f.State() != dialect.StateElsewhere {
 			next += fmt.Sprintf("; then `rowfeed repair %s` records changes for the keys", o.name)
 		} else {
 			next += "; else each problem says what to do"
 		}
 		return &rowfeed.Error{Code: rowfeed.Failed, Object: fmt.Sprintf("feed %q", o.name),
-			Cause: cli.Plural(int64(len(wrong)), "thing") + " not in order", Next: next}
+			Cause: cli.Plural(int64(len(wrong)), "problem") + " found", Next: next}
 	})
 }
 
@@ -131,7 +131,7 @@ func (o *repairOptions) run(ctx context.Context, a *cli.App) error {
 		var printed error
 		switch {
 		case n > 0: // also if other rows were locked
-			printed = a.PrintLine("%s: %s recorded; a publisher brings them in order", o.name, cli.Plural(n, "change"))
+			printed = a.PrintLine("%s: %s recorded; a publisher will publish them", o.name, cli.Plural(n, "change"))
 		case err == nil:
 			printed = a.PrintLine("%s: nothing to repair", o.name)
 		}

@@ -30,7 +30,7 @@ func (o *shardFlags) shards(feed string) (rowfeed.Shards, error) {
 	case !o.shardGiven():
 		return shards, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-count",
 			Object: fmt.Sprintf("feed %q", feed),
-			Cause:  "--shard-count is given without --shard", Next: "name the part with --shard, from 0"}
+			Cause:  "--shard-count is given without --shard", Next: "give the number of the shard with --shard, from 0"}
 	case o.countGiven() && o.count < 1: // in Shards, 0 of 0 means the whole feed
 		return shards, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-count",
 			Object: fmt.Sprintf("feed %q", feed),

@@ -12,7 +12,7 @@ import (
 func notify(ctx context.Context, log *slog.Logger) {
 	tell := func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {
-			log.Warn("systemd was not told", "state", state, "error", err)
+			log.Warn("systemd could not be notified", "state", state, "error", err)
 		}
 	}
 	tell(daemon.SdNotifyReady)
