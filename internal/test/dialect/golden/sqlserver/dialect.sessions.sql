@@ -1,3 +1,6 @@
+-- name: back_to_savepoint
+ROLLBACK TRANSACTION rowfeed
+
 -- name: backlog
 SELECT (SELECT COUNT_BIG(*) FROM (SELECT TOP (:limit) 1 AS one FROM [rowfeed_changes_<feed>]) AS x),
   COALESCE(DATEDIFF_BIG(microsecond, (SELECT TOP (1) c.changed_at FROM [rowfeed_changes_<feed>] AS c ORDER BY c.seq),
@@ -65,6 +68,10 @@ ORDER BY o.order_sequence
 -- name: oldest_record_of_shard
 WITH (INDEX(by_shard), FORCESEEK) WHERE o.shard = :shard ORDER BY o.order_sequence
 
+-- name: release_savepoint
+IF @@TRANCOUNT = 0 OR COALESCE(CONVERT(bigint, SESSION_CONTEXT(N'rowfeed.savepoint')), -1) <> CURRENT_TRANSACTION_ID()
+  THROW 77117, N'rowfeed: the transaction of the savepoint has ended', 1
+
 -- name: session_columns
 CONVERT(nvarchar(20), l.request_session_id), COALESCE(s.login_name, N''), COALESCE(s.host_name, N''),
   COALESCE(DATEDIFF_BIG(microsecond, a.transaction_begin_time, SYSDATETIME()), -1),
@@ -74,4 +81,9 @@ CONVERT(nvarchar(20), l.request_session_id), COALESCE(s.login_name, N''), COALES
 LEFT JOIN sys.dm_exec_sessions AS s ON s.session_id = l.request_session_id
 LEFT JOIN sys.dm_tran_active_transactions AS a ON a.transaction_id = l.request_owner_id
 OUTER APPLY sys.dm_exec_input_buffer(s.session_id, NULL) AS b
+
+-- name: set_savepoint
+SAVE TRANSACTION rowfeed;
+DECLARE @transaction bigint = CURRENT_TRANSACTION_ID();
+EXEC sys.sp_set_session_context @key = N'rowfeed.savepoint', @value = @transaction
 
