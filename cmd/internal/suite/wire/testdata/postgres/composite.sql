@@ -169,13 +169,14 @@ UPDATE "public"."rowfeed_consumers" SET version = version + NUMBER WHERE 1 = 1 A
 UPDATE "public"."rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1
 
 -- relay into a mirror table
-CREATE TABLE IF NOT EXISTS "rowfeed_sweep_mirror" ("ns" character varying(50) NOT NULL, "k" character varying(50) NOT NULL, PRIMARY KEY ("ns", "k"))
+CREATE TABLE "rowfeed_sweep_mirror" ("ns" character varying(50) NOT NULL, "k" character varying(50) NOT NULL, PRIMARY KEY ("ns", "k"))
 DELETE FROM "rowfeed_sweep_mirror"
 INSERT INTO "mirror" ("ns", "k", "v") VALUES ($1, $2, $3), ($4, $5, $6) ON CONFLICT ("ns", "k") DO UPDATE SET "v" = excluded."v"
 INSERT INTO "mirror" ("ns", "k", "v") VALUES ($1, $2, $3), ($4, $5, $6), ($7, $8, $9) ON CONFLICT ("ns", "k") DO UPDATE SET "v" = excluded."v"
 INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, '', $2, NULL, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0) ON CONFLICT (name) DO NOTHING
 INSERT INTO "rowfeed_sweep_mirror" ("ns", "k") SELECT "ns", "k" FROM "mirror"
 SELECT 1 FROM "rowfeed_sweep_mirror" LIMIT 1
+SELECT 1 FROM "rowfeed_sweep_mirror" WHERE 1 = 0
 UPDATE "public"."rowfeed_leases" SET epoch = $1, acquired_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE name = $2 AND epoch < $3
 
 -- status

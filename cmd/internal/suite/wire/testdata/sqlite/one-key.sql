@@ -146,13 +146,14 @@ UPDATE "rowfeed_consumers" SET version = version + NUMBER WHERE 1 = 1 AND consum
 UPDATE "rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ?
 
 -- relay into a mirror table
-CREATE TABLE IF NOT EXISTS "rowfeed_sweep_mirror" ("id" BIGINT NOT NULL, PRIMARY KEY ("id"))
+CREATE TABLE "rowfeed_sweep_mirror" ("id" BIGINT NOT NULL, PRIMARY KEY ("id"))
 DELETE FROM "rowfeed_sweep_mirror"
 INSERT INTO "mirror" ("id", "k", "v") VALUES (?, ?, ?), (?, ?, ?) ON CONFLICT ("id") DO UPDATE SET "k" = excluded."k", "v" = excluded."v"
 INSERT INTO "mirror" ("id", "k", "v") VALUES (?, ?, ?), (?, ?, ?), (?, ?, ?) ON CONFLICT ("id") DO UPDATE SET "k" = excluded."k", "v" = excluded."v"
 INSERT INTO "rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (?, '', ?, NULL, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0) ON CONFLICT (name) DO NOTHING
 INSERT INTO "rowfeed_sweep_mirror" ("id") SELECT "id" FROM "mirror"
 SELECT 1 FROM "rowfeed_sweep_mirror" LIMIT 1
+SELECT 1 FROM "rowfeed_sweep_mirror" WHERE 1 = 0
 UPDATE "rowfeed_leases" SET epoch = ?, acquired_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE name = ? AND epoch < ?
 
 -- status
