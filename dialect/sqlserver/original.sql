@@ -1,6 +1,8 @@
 -- The objects of the library mssql-changefeed, with its names and parameters, so that SQL for it runs unchanged. They
 -- call a feed's own routines, or show its tables. The same principal owns all of them, so roles need no right on these.
 --
+-- The reader procedure read_feed is read_procedure in outbox.sql, because it moves records.
+--
 -- An object belongs to the feed if its text names one of the feed's objects. No other object is replaced or dropped.
 
 -- name: of_feed

@@ -94,8 +94,9 @@ func (d database) lacks(ctx context.Context, q dialect.Querier) (*lack, error) {
 		return &lack{object, "it does not keep the versions of rows that readers need: ALLOW_SNAPSHOT_ISOLATION is off",
 			alter + "ALLOW_SNAPSHOT_ISOLATION ON; this needs no interruption"}, nil
 	}
-	if err := forgetful(delayed); err != nil {
-		return &lack{object, err.Error(), alter + "DELAYED_DURABILITY = ALLOWED"}, nil
+	if forgetful(delayed) != nil {
+		return &lack{object, "a power failure can undo what readers have seen: DELAYED_DURABILITY is FORCED",
+			alter + "DELAYED_DURABILITY = ALLOWED"}, nil
 	}
 	return nil, nil
 }

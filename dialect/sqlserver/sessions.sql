@@ -1,5 +1,5 @@
 -- Sessions that wait, and those that they wait for. These views need VIEW SERVER STATE (VIEW DATABASE STATE on Azure SQL
--- Database).
+-- Database). At the end: the savepoint by which a consumer notices that its transaction has ended.
 
 -- name: session_columns
 CONVERT(nvarchar(20), l.request_session_id), COALESCE(s.login_name, N''), COALESCE(s.host_name, N''),

@@ -2,11 +2,11 @@
 // SQLErrorNumber, such as github.com/microsoft/go-mssqldb.
 //
 // It has not been run on a server yet: its statements are parsed, and no more. The rules that it is written by are at
-// the begin of each .sql file. The database must have READ_COMMITTED_SNAPSHOT and ALLOW_SNAPSHOT_ISOLATION on: see
+// the beginning of each .sql file. The database must have READ_COMMITTED_SNAPSHOT and ALLOW_SNAPSHOT_ISOLATION on: see
 // WithSchemaLock.
 //
 // capture.sql has the triggers, publish.sql what a publisher locks, pages.sql the statements of pages, shards.sql the
-// procedures with which writers take ULIDs.
+// procedures with which writers take ULIDs, original.sql the names of the library mssql-changefeed.
 package sqlserver
 
 import (
