@@ -168,7 +168,8 @@ func (r *Relay) explain(err error) error {
 	case !r.Restart && e.Code == rowfeed.EntriesExpired:
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "if the receiver may get all kept entries again, start the relay with --restart (restart: " +
-				"true in rowfeed.yaml); it does not get the entries in between, which are only in the table"}
+				"true in rowfeed.yaml); it misses the entries that were removed before it got them: their rows are " +
+				"only in the table"}
 	case !r.Restart:
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "if the receiver may get every row again, start the relay with --restart (restart: " +

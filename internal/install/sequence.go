@@ -33,7 +33,8 @@ func (sequenced) check(s *feedtype.FeedSpec) error {
 		s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
 	case s.Fence && s.Capture != feedtype.CaptureColumn:
-		return feedtype.Invalid("fence", "only with capture column are positions in the rows of your table")
+		return feedtype.Invalid("fence",
+			"a fence needs capture column, which keeps the positions in the rows of your table: omit it")
 	case s.PublishedElsewhere && s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("published-elsewhere",
 			"only with capture column can another publisher give positions: it writes them into the rows")

@@ -284,8 +284,8 @@ func (o *feedUpgradeOptions) here(ctx context.Context, a *cli.App, f *rowfeed.Fe
 	if !o.fence {
 		adviseFence(a, o.name)
 	}
-	return true, a.PrintLine("%s: rowfeed gives its positions from now on, above the former ones; cursors stay valid",
-		o.name)
+	return true, a.PrintLine("%s: from now on rowfeed gives its positions, not the former publisher; new positions "+
+		"are above the existing ones, and cursors stay valid", o.name)
 }
 
 // allStays says what is not affected by --capture trigger.
@@ -312,8 +312,8 @@ func (o *feedUpgradeOptions) move(ctx context.Context, a *cli.App, f *rowfeed.Fe
 		return false, a.PrintLine("%s: it has capture trigger already", o.name)
 	}
 	return true, a.PrintLine("%s: triggers record its changes from now on, and rowfeed's own table has the positions; "+
-		"writers need not set feed_sync_id to NULL any more. Declarations of the feed have to say capture trigger, "+
-		"without --adopt", o.name)
+		"programs that write rows need not set feed_sync_id to NULL any more. Next: in programs and scripts that "+
+		"declare the feed, set capture trigger and omit --adopt", o.name)
 }
 
 // rowsOf counts the rows of a feed's table, for a progress bar.
