@@ -26,9 +26,11 @@ func (sequenced) check(s *feedtype.FeedSpec) error {
 	}
 	switch {
 	case s.PositionColumn != "":
-		return feedtype.Invalid("position-column", "only mode blocking reads positions from a column of your table")
+		return feedtype.Invalid("position-column",
+			"only mode blocking reads positions from a column of your table: omit it")
 	case s.TimeColumn != "":
-		return feedtype.Invalid("time-column", "only mode outbox has times of rows that are older than the feed")
+		return feedtype.Invalid("time-column",
+			"only mode outbox reads the times of existing rows from a column: omit it")
 	case s.Capture != feedtype.CaptureTrigger && s.Capture != feedtype.CaptureApp &&
 		s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
