@@ -158,7 +158,7 @@ func (r *Relay) explain(err error) error {
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "run `rowfeed consumer reset " + r.Name +
 				" --shard N` on the mirror's database to continue with the entries that are kept; " +
-				"the entries in between are only in the table"}
+				"the mirror misses the entries that were removed before it got them: their rows are only in the table"}
 	case r.unswept():
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "empty the mirror's table and run `rowfeed consumer reset " + r.Name +

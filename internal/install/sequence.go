@@ -39,7 +39,7 @@ func (sequenced) check(s *feedtype.FeedSpec) error {
 			"a fence needs capture column, which keeps the positions in the rows of your table: omit it")
 	case s.PublishedElsewhere && s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("published-elsewhere",
-			"only with capture column can another publisher give positions: it writes them into the rows")
+			"another publisher can give positions only with capture column, because it writes them into the rows")
 	case s.PublishedElsewhere && s.AdoptSequence == "":
 		return feedtype.Invalid("published-elsewhere", "without the sequence of that publisher rowfeed cannot tell "+
 			"up to which position all rows are committed: name its row with --adopt-sequence TABLE:NAME")

@@ -67,9 +67,9 @@ rows. Your own columns, indexes and triggers stay; those that rowfeed has added 
 the feed is dropped. Readers and writers continue, and changes may be published late
 until the command is done. Rows get no new feed_sync_id any more: move readers that
 select it by SQL first. There is no way back: "feed drop --hand-back" is refused then.
-Declarations of the feed have to say capture trigger, without what is only for capture
-column, such as --adopt. On a terminal the command asks, unless --yes is given. If it is
-interrupted, run it again.
+In programs and scripts that declare the feed, set capture trigger and omit what is only
+for capture column, such as --adopt. On a terminal the command asks, unless --yes is
+given. If it is interrupted, run it again.
 
 --retain changes how long a feed with an outbox keeps its entries: a duration, a
 number of entries of each shard, or forever. Purged entries do not come back.`,
@@ -297,7 +297,7 @@ func moving(table string) (change, effect string) {
 	return "make rowfeed's triggers on table " + table + ", drop those of a fence, and move the positions from the " +
 			"rows into rowfeed's own table",
 		allStays + " From then on rows get no new feed_sync_id, so move readers that select it by SQL first; `feed " +
-			"drop --hand-back` is refused; and declarations of the feed have to say capture trigger."
+			"drop --hand-back` is refused. In programs and scripts that declare the feed, set capture trigger."
 }
 
 // move moves the positions out of the rows.
