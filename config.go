@@ -94,7 +94,7 @@ func (c Config) validate() error {
 	case !prefixPattern.MatchString(c.Prefix):
 		return feedtype.Invalid(
 			"prefix",
-			"%q must be at most 12 of a-z, 0-9 and _ (names of 63 bytes must fit a feed's name too)",
+			"%q is not valid: use at most 12 of a-z, 0-9 and _, because table names of 63 bytes hold a feed's name too",
 			c.Prefix,
 		)
 	case c.BatchSize < 1:

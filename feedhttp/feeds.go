@@ -55,7 +55,8 @@ func (e feedsEndpoint) describe(ctx context.Context, name string) ([]byte, error
 		return nil, nil
 	case errors.Is(err, feedtype.Refused) || errors.Is(err, feedtype.Failed) || errors.Is(err, feedtype.Forbidden):
 		if Withheld(err) {
-			e.out.log.ErrorContext(ctx, "feed cannot be described", "feed", name, "error", err)
+			e.out.log.ErrorContext(ctx, "a feed is listed without its description, which cannot be read",
+				"feed", name, "error", err)
 		}
 		return marshal(struct {
 			Name    string  `json:"name"`

@@ -158,7 +158,7 @@ func (r *Relay) explain(err error) error {
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "run `rowfeed consumer reset " + r.Name +
 				" --shard N` on the mirror's database to continue with the entries that are kept; " +
-				"the entries in between are only in the table"}
+				"the mirror misses the entries that were removed before it got them: their rows are only in the table"}
 	case r.unswept():
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "empty the mirror's table and run `rowfeed consumer reset " + r.Name +
@@ -168,7 +168,8 @@ func (r *Relay) explain(err error) error {
 	case !r.Restart && e.Code == rowfeed.EntriesExpired:
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "if the receiver may get all kept entries again, start the relay with --restart (restart: " +
-				"true in rowfeed.yaml); it does not get the entries in between, which are only in the table"}
+				"true in rowfeed.yaml); it misses the entries that were removed before it got them: their rows are " +
+				"only in the table"}
 	case !r.Restart:
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "if the receiver may get every row again, start the relay with --restart (restart: " +

@@ -38,7 +38,8 @@ func withLetters(t *testing.T) *shell {
 // and key, and sees how many there are of each error.
 func TestDeadListHasPagesAndGroups(t *testing.T) {
 	s := withLetters(t)
-	end := regexp.MustCompile(`\n100 of 250 dead letters; the next page has --after (\S+)\n$`)
+	end := regexp.MustCompile(`\n100 of 250 dead letters are shown; for the next page, ` +
+		`repeat the command with --after (\S+)\n$`)
 	seen, line := 0, "dead list mail"
 	for pages := 1; ; pages++ {
 		out := s.ok(line)

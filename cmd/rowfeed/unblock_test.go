@@ -39,7 +39,7 @@ func TestUnblockEndsHolderOfShard(t *testing.T) {
 			}
 			return
 		}
-		s.prints("unblock ev --shard 5", "ev: no transaction has shard 5, nothing changed\n")
+		s.prints("unblock ev --shard 5", "ev: no transaction holds shard 5, nothing changed\n")
 		pool := db.OpenTapped(t, testdb.Hooks{})
 		tx, err := pool.Begin()
 		if err != nil {
@@ -86,7 +86,7 @@ func TestUnblockEndsHolderOfShard(t *testing.T) {
 		}
 		// The database may report the ended session for a moment.
 		deadline := time.Now().Add(time.Minute)
-		free := "ev: no transaction has shard 5, nothing changed\n"
+		free := "ev: no transaction holds shard 5, nothing changed\n"
 		for s.run("unblock", "ev", "--shard", "5", "--dry-run").out != free {
 			if time.Now().After(deadline) {
 				t.Fatal("after a minute, unblock still reports a holder of the shard")

@@ -156,7 +156,7 @@ func (all *definers) refusal(ctx context.Context) (*dialect.Refusal, error) {
 		return nil, err
 	}
 	return &dialect.Refusal{Next: x.next,
-		Cause: fmt.Sprintf("what is made now would run with the rights of %s, %s", all.login, x.fault)}, nil
+		Cause: fmt.Sprintf("rowfeed's triggers would run with the rights of %s, %s", all.login, x.fault)}, nil
 }
 
 // problem says that what, such as a trigger, runs with the rights of an account that is not in order.

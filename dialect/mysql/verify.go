@@ -148,7 +148,7 @@ func (d database) judge(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		}
 		what := fmt.Sprintf("trigger %s on table %s", x.name, t.Name)
 		if account.fault != "" {
-			x.fault = account.problem(what, x.definer, "writes of the table fail")
+			x.fault = account.problem(what, x.definer, "writes to the table fail")
 			continue
 		}
 		if !account.told && x.definer != accounts.login {

@@ -254,7 +254,8 @@ func parsePlace(text string) (at [5]any, err error) {
 		err = json.Unmarshal(plain, &parts) // which sets the length of parts
 	}
 	if err != nil || len(parts) != len(at) {
-		return at, feedtype.Invalid("after", "%q is not the end of a page of dead letters", text)
+		return at, feedtype.Invalid("after",
+			"%q is not from a page of dead letters: copy it from the former page, or omit it", text)
 	}
 	return [5]any{consumer, feed, shard, first, digest}, nil
 }

@@ -88,7 +88,7 @@ func (a *applier) callDeliver(ctx context.Context, batch []feedtype.Entry) (refu
 		default:
 			a.retry.missed++
 			err = &feedtype.Error{Code: feedtype.Unavailable, Object: a.object(),
-				Cause: "the entries could not be delivered, and will be delivered again", Err: err}
+				Cause: "the consumer failed to process a batch; the whole batch will be delivered again", Err: err}
 		}
 	}()
 	if refused, err = a.deliver(ctx, batch); err != nil {

@@ -20,7 +20,8 @@ func (db *Consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, cons
 	case !feedtype.ValidConsumer(consumer):
 		return false, feedtype.Invalid("consumer", "%q is not a consumer name", consumer)
 	case e.Generation < 1 || e.Position == "":
-		return false, feedtype.Invalid("entry", "it has no generation or no position: it did not come from a feed")
+		return false, feedtype.Invalid("entry",
+			"its generation or position is missing: pass an entry as the feed delivered it")
 	}
 	if err := feedtype.ValidName(feed); err != nil {
 		return false, err

@@ -24,9 +24,10 @@ func (blocking) check(s *feedtype.FeedSpec) error {
 	case s.TimeColumn != "":
 		return feedtype.Invalid("time-column", "in mode blocking the ULIDs contain the times: omit it")
 	case s.PositionColumn == "":
-		return feedtype.Invalid("position-column", "name the column with the ULIDs")
+		return feedtype.Invalid("position-column", "mode blocking needs the name of the column that holds the ULIDs")
 	case s.ShardColumn == "":
-		return feedtype.Invalid("shard-column", "name the integer column with the shard of each row")
+		return feedtype.Invalid("shard-column",
+			"mode blocking needs the name of the integer column that holds the shard of each row")
 	case s.Capture != feedtype.CaptureNone:
 		return feedtype.Invalid("capture", "mode blocking captures nothing: omit it")
 	}

@@ -113,7 +113,7 @@ func (f *Upgrader) alreadyHere(r *catalog.FeedRecord) error {
 			"the feed is not complete: its state is %s", r.State)
 	case r.Capture != feedtype.CaptureColumn:
 		return feedError(feedtype.Refused, f.Name, "leave --published-here out",
-			"only with capture column can another publisher give positions")
+			"another publisher can give positions only with capture column")
 	}
 	return r.Unreadable
 }

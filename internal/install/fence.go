@@ -25,8 +25,8 @@ func (db *Database) addFence(ctx context.Context, f *catalog.Feed, takeOver bool
 		case r.Unreadable != nil:
 			return r.Unreadable
 		case r.Capture != feedtype.CaptureColumn:
-			return feedError(feedtype.Refused, f.Name, "leave --fence out",
-				"only with capture column are positions in the rows of your table")
+			return feedError(feedtype.Refused, f.Name, "omit --fence",
+				"a fence needs capture column, which keeps the positions in the rows of your table")
 		case r.PublishedElsewhere && !takeOver:
 			return feedError(feedtype.Refused, f.Name, "take the feed over with --published-here --fence",
 				"another publisher gives its positions, and a fence would refuse them")

@@ -34,12 +34,13 @@ func checkAppendOnly(s *feedtype.FeedSpec) error {
 		return feedtype.Invalid("tombstones",
 			"feeds of append-only tables have no deletes: omit it")
 	case s.DataShards != 1:
-		return feedtype.Invalid("data-shards", "in modes with ULIDs every integer is a shard: omit it")
+		return feedtype.Invalid("data-shards", "in modes with ULIDs each value of the shard column is a shard: omit it")
 	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
 		return feedtype.Invalid("adopt",
 			"in modes with ULIDs new positions are always above the existing ones: omit it")
 	case s.Fence:
-		return feedtype.Invalid("fence", "only with capture column are positions in the rows of your table")
+		return feedtype.Invalid("fence",
+			"a fence needs capture column, which keeps the positions in the rows of your table: omit it")
 	case s.AcceptTriggers || s.AcceptUntriggered:
 		return feedtype.Invalid("accept-triggers",
 			"feeds of append-only tables need no such exception: omit it")

@@ -202,8 +202,8 @@ func (db *Database) fitsShards(ctx context.Context, q dialect.Querier, r *catalo
 		dialect.Args{"bucket": bucket}, &highest)
 	if err == nil && highest != nil && *highest >= int64(r.DataShards) {
 		err = feedError(feedtype.Refused, r.Name,
-			fmt.Sprintf("set --data-shards to %d or more; deleted keys count until their tombstones have expired",
-				*highest+1),
+			fmt.Sprintf("set --data-shards to %d or more; a deleted key keeps its data shard until its tombstone "+
+				"expires", *highest+1),
 			"%d data shards are numbered 0 to %d, but the feed has keys in data shard %d", r.DataShards,
 			r.DataShards-1, *highest)
 	}

@@ -46,10 +46,10 @@ func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(
 		return false, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: feedtype.FeedObject(f.Name),
-			Cause:  "change data shards: its rows are only appended, and every integer is a shard",
+			Cause:  "change data shards: its rows are only appended, and each value of the shard column is a shard",
 			Err:    errors.ErrUnsupported,
-			Next: "for more shards, insert rows with other values of the shard column; " +
-				"workers share the existing shards (ShardCount, `rowfeed relay --shard-count`)",
+			Next: "for more shards, insert rows with other values in the shard column; " +
+				"to share the existing shards among more workers, set ShardCount or `rowfeed relay --shard-count`",
 		}
 	}
 	if err := f.Recorder.ByKey("change data shards"); err != nil {

@@ -26,17 +26,20 @@ func (sequenced) check(s *feedtype.FeedSpec) error {
 	}
 	switch {
 	case s.PositionColumn != "":
-		return feedtype.Invalid("position-column", "only mode blocking reads positions from a column of your table")
+		return feedtype.Invalid("position-column",
+			"only mode blocking reads positions from a column of your table: omit it")
 	case s.TimeColumn != "":
-		return feedtype.Invalid("time-column", "only mode outbox has times of rows that are older than the feed")
+		return feedtype.Invalid("time-column",
+			"only mode outbox reads the times of existing rows from a column: omit it")
 	case s.Capture != feedtype.CaptureTrigger && s.Capture != feedtype.CaptureApp &&
 		s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
 	case s.Fence && s.Capture != feedtype.CaptureColumn:
-		return feedtype.Invalid("fence", "only with capture column are positions in the rows of your table")
+		return feedtype.Invalid("fence",
+			"a fence needs capture column, which keeps the positions in the rows of your table: omit it")
 	case s.PublishedElsewhere && s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("published-elsewhere",
-			"only with capture column can another publisher give positions: it writes them into the rows")
+			"another publisher can give positions only with capture column, because it writes them into the rows")
 	case s.PublishedElsewhere && s.AdoptSequence == "":
 		return feedtype.Invalid("published-elsewhere", "without the sequence of that publisher rowfeed cannot tell "+
 			"up to which position all rows are committed: name its row with --adopt-sequence TABLE:NAME")

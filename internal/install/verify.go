@@ -78,7 +78,7 @@ func (f *Verifier) tellOutside(ctx context.Context) {
 	problem, err := f.OutsideShards(ctx)
 	if err == nil && problem != "" {
 		err = feedError(feedtype.Refused, f.Name,
-			"run `rowfeed check "+f.Name+"`, which finds all of them", "%s", problem)
+			"run `rowfeed check "+f.Name+"`, which finds all such rows", "%s", problem)
 	}
 	if err != nil {
 		f.Trouble(err)

@@ -191,7 +191,7 @@ func (f *Sequence) publishBatch(
 		return e, nil, 0, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: feedtype.FeedObject(f.Name),
-			Cause:  "its sequence has reached the end of int64",
+			Cause:  "its sequence has reached the end of int64, so its changes cannot be published",
 		}
 	}
 	// Changes before rows: a delete must not get a position above that of a row that was inserted after it.

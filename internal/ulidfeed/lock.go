@@ -211,7 +211,8 @@ func (u *ULIDs) Time(shard int) (time.Time, error) {
 func (u *ULIDs) of(shard int) (ulidRange, error) {
 	i := slices.IndexFunc(u.ranges, func(r ulidRange) bool { return r.shard == shard })
 	if i < 0 {
-		return ulidRange{}, feedtype.Invalid("shard", "%d is not a shard of this Lock", shard)
+		return ulidRange{}, feedtype.Invalid("shard",
+			"%d is not locked: add it to the shards of the call of Lock", shard)
 	}
 	return u.ranges[i], nil
 }

@@ -164,8 +164,8 @@ func (f *Outbox) moveOnce(
 			Object: feedtype.FeedObject(f.Name),
 			Cause:  "records wait in the feed's outbox, and this login may not move them",
 			Err:    err,
-			Next: "run `rowfeed publish " + f.Name + "` or `rowfeed serve` with another login, " +
-				"and readers with this login with --no-publish",
+			Next: "run `rowfeed publish " + f.Name + "` or `rowfeed serve` with a login that may, " +
+				"and start readers that use this login with --no-publish",
 		}
 	case err != nil:
 		f.Gaps.Scanned(scan, 0, nil, false, err)

@@ -314,8 +314,8 @@ func (s *Sink) param(b *dialect.Builder, name string, v any) (string, error) {
 	v, err = convert(*c, v)
 	if err != nil {
 		return "", &feedtype.Error{Code: feedtype.Refused, Object: s.object(),
-			Cause: fmt.Sprintf("column %q (%s)", name, c.Type), Err: err,
-			Next: "give it a type that holds the feed's values"}
+			Cause: fmt.Sprintf("column %q has type %s, which cannot hold a value of the feed", name, c.Type),
+			Err:   err, Next: "change the column to a type that holds the feed's values"}
 	}
 	return s.d.Store(*c, b.Arg(v)), nil
 }

@@ -67,9 +67,9 @@ rows. Your own columns, indexes and triggers stay; those that rowfeed has added 
 the feed is dropped. Readers and writers continue, and changes may be published late
 until the command is done. Rows get no new feed_sync_id any more: move readers that
 select it by SQL first. There is no way back: "feed drop --hand-back" is refused then.
-Declarations of the feed have to say capture trigger, without what is only for capture
-column, such as --adopt. On a terminal the command asks, unless --yes is given. If it is
-interrupted, run it again.
+In programs and scripts that declare the feed, set capture trigger and omit what is only
+for capture column, such as --adopt. On a terminal the command asks, unless --yes is
+given. If it is interrupted, run it again.
 
 --retain changes how long a feed with an outbox keeps its entries: a duration, a
 number of entries of each shard, or forever. Purged entries do not come back.`,
@@ -284,8 +284,8 @@ func (o *feedUpgradeOptions) here(ctx context.Context, a *cli.App, f *rowfeed.Fe
 	if !o.fence {
 		adviseFence(a, o.name)
 	}
-	return true, a.PrintLine("%s: rowfeed gives its positions from now on, above the former ones; cursors stay valid",
-		o.name)
+	return true, a.PrintLine("%s: from now on rowfeed gives its positions, not the former publisher; new positions "+
+		"are above the existing ones, and cursors stay valid", o.name)
 }
 
 // allStays says what is not affected by --capture trigger.
@@ -297,7 +297,7 @@ func moving(table string) (change, effect string) {
 	return "make rowfeed's triggers on table " + table + ", drop those of a fence, and move the positions from the " +
 			"rows into rowfeed's own table",
 		allStays + " From then on rows get no new feed_sync_id, so move readers that select it by SQL first; `feed " +
-			"drop --hand-back` is refused; and declarations of the feed have to say capture trigger."
+			"drop --hand-back` is refused. In programs and scripts that declare the feed, set capture trigger."
 }
 
 // move moves the positions out of the rows.
@@ -312,8 +312,8 @@ func (o *feedUpgradeOptions) move(ctx context.Context, a *cli.App, f *rowfeed.Fe
 		return false, a.PrintLine("%s: it has capture trigger already", o.name)
 	}
 	return true, a.PrintLine("%s: triggers record its changes from now on, and rowfeed's own table has the positions; "+
-		"writers need not set feed_sync_id to NULL any more. Declarations of the feed have to say capture trigger, "+
-		"without --adopt", o.name)
+		"programs that write rows need not set feed_sync_id to NULL any more. Next: in programs and scripts that "+
+		"declare the feed, set capture trigger and omit --adopt", o.name)
 }
 
 // rowsOf counts the rows of a feed's table, for a progress bar.

@@ -139,8 +139,8 @@ func (o *deadPage) more(ctx context.Context, a *cli.App, s *cli.Session, page fe
 	if err != nil {
 		return err
 	}
-	return a.PrintLine("%d of %s; the next page has --after %s", len(page.Letters), cli.Plural(n, "dead letter"),
-		page.Next)
+	return a.PrintLine("%d of %s are shown; for the next page, repeat the command with --after %s", len(page.Letters),
+		cli.Plural(n, "dead letter"), page.Next)
 }
 
 func newDeadList(a *cli.App) *cobra.Command {

@@ -84,7 +84,7 @@ func (o *unblockOptions) run(ctx context.Context, a *cli.App) error {
 		case a.JSON:
 			return a.PrintJSON(found)
 		case found.Holder == nil:
-			return a.PrintLine("%s: no transaction has shard %d, nothing changed", o.name, found.Shard)
+			return a.PrintLine("%s: no transaction holds shard %d, nothing changed", o.name, found.Shard)
 		case !found.Ended:
 			return a.PrintLine("%s: shard %d is held by %s", o.name, found.Shard, holderLine(found.Holder))
 		}
