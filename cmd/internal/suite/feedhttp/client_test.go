@@ -163,9 +163,9 @@ func TestClientRefusesInvalidAnswers(t *testing.T) {
 	}{
 		{"HTML", respond(200, "text/html; charset=utf-8", "<p>hello"), rowfeed.Failed,
 			"not from rowfeed: status 200 with text/html", 0},
-		{"other JSON", respond(200, "application/json", `{"entries":[]}`), rowfeed.Failed, "no page of a feed", 0},
-		{"no JSON", respond(200, "application/json", `<p>`), rowfeed.Failed, "no page of a feed", 0},
-		{"a list", respond(200, "application/json", `[]`), rowfeed.Failed, "no page of a feed", 0},
+		{"other JSON", respond(200, "application/json", `{"entries":[]}`), rowfeed.Failed, "not a page of a feed", 0},
+		{"no JSON", respond(200, "application/json", `<p>`), rowfeed.Failed, "not a page of a feed", 0},
+		{"a list", respond(200, "application/json", `[]`), rowfeed.Failed, "not a page of a feed", 0},
 		{"plain 404", respond(404, "text/plain", "404 page not found"), rowfeed.Failed, "status 404 with text/plain",
 			0},
 		{"no type", respond(404, "", ""), rowfeed.Failed, "status 404 with no content type", 0},
