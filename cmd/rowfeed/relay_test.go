@@ -430,7 +430,7 @@ func TestFailingRelayIsShown(t *testing.T) {
 		"/hook/pathsecret5?token=opensesame77&code=codesecret6 --allow-private --consumer hook --once")
 	for _, command := range []string{"status kv", "consumer list hook", "status kv --json", "consumer list --json"} {
 		out := s.ok(command)
-		for _, part := range []string{"could not be delivered", "http://" + host} {
+		for _, part := range []string{"failed to process a batch", "http://" + host} {
 			if !strings.Contains(out, part) {
 				t.Errorf("%s lacks %q: %s", command, part, out)
 			}

@@ -20,7 +20,7 @@ func TestPublisherNamesRightsOnPartition(t *testing.T) {
 		owner := x.List(x.Text("capture.owner_of_table", "p1"))[0]
 		as(x, role, func() {
 			whilePublishing(x, "the publisher names the right", func(t *suite.Troubles) bool {
-				return tells(t, "p1 has no trigger for TRUNCATE", "no member of the role "+owner,
+				return tells(t, "p1 has no trigger for TRUNCATE", "not a member of the role "+owner,
 					"`rowfeed feed upgrade p` as a member of "+owner,
 					"GRANT "+owner+" TO "+role)
 			})
