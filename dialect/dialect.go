@@ -10,7 +10,10 @@
 // Values are exchanged in a form that loses nothing: see [feedtype.Kind].
 package dialect
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // Dialect is a database: how it spells statements, what every database does, and what only some can do. A database is
 // added by a folder that makes one.
@@ -70,6 +73,13 @@ type Dialect struct {
 // Savepoint has the statements that set a savepoint, go back to it, and release it. Release is an error of class
 // [ClassUndefined] if the transaction that set the savepoint has ended.
 type Savepoint struct{ Set, Back, Release string }
+
+// Inner has the statements of another savepoint, for use after the first one. MariaDB and MySQL forget a savepoint when
+// another one gets its name.
+func (s Savepoint) Inner() Savepoint {
+	inner := strings.NewReplacer("rowfeed", "rowfeed_inner")
+	return Savepoint{inner.Replace(s.Set), inner.Replace(s.Back), inner.Replace(s.Release)}
+}
 
 // StandardSavepoint has the statements of the SQL standard.
 var StandardSavepoint = Savepoint{"SAVEPOINT rowfeed", "ROLLBACK TO SAVEPOINT rowfeed", "RELEASE SAVEPOINT rowfeed"}

@@ -72,12 +72,13 @@ func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry, 
 	if len(others) == 0 {
 		return s.upsert(ctx, tx, rows)
 	}
-	if _, err := tx.ExecContext(ctx, s.d.Savepoint.Set); err != nil {
+	point := s.d.Savepoint.Inner()
+	if _, err := tx.ExecContext(ctx, point.Set); err != nil {
 		return err
 	}
 	err := s.upsert(ctx, tx, rows)
 	if err != nil && s.d.Classify(err) == dialect.ClassDuplicate {
-		if _, err := tx.ExecContext(ctx, s.d.Savepoint.Back); err != nil {
+		if _, err := tx.ExecContext(ctx, point.Back); err != nil {
 			return err
 		}
 		err = s.makeRoom(ctx, tx, rows, others)
@@ -85,7 +86,7 @@ func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry, 
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, s.d.Savepoint.Release)
+	_, err = tx.ExecContext(ctx, point.Release)
 	return err
 }
 
