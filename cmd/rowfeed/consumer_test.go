@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 	"github.com/rowfeed/rowfeed/internal/test/terms"
 )
@@ -106,6 +107,21 @@ mail      kv    0 of 1  3.9k3f2c7adq  0       ok     0             2026-01-31T12
 	s.prints("consumer seek mail --feed kv --to 2", "mail of kv: set to 2\n")
 	if out := s.ok("consumer list --json"); !strings.Contains(out, `"cursor": "2"`) {
 		t.Errorf("after seek: %s", out)
+	}
+	for to, cause := range map[string]string{
+		"": "--to is empty", "99": "ahead of the feed's head", "x": "not a cursor", "7:1": "generation 7",
+	} {
+		code := cli.ExitFailed
+		if to == "" || to == "x" {
+			code = cli.ExitUsage
+		}
+		if text := s.fails(code, "consumer seek mail --feed kv --to="+to); !strings.Contains(text, cause) ||
+			strings.Contains(text, "after") {
+			t.Errorf("seek to %q: %s", to, text)
+		}
+	}
+	if out := s.ok("consumer list --json"); !strings.Contains(out, `"cursor": "2"`) {
+		t.Errorf("after refused seeks: %s", out)
 	}
 	s.prints("consumer reset mail", "mail: set back to the beginning\n")
 	if out := s.ok("consumer list -o wide"); !strings.Contains(out, ` ""      4, `) {

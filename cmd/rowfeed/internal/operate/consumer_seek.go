@@ -1,6 +1,9 @@
 package operate
 
 import (
+	"errors"
+	"strings"
+
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
@@ -24,17 +27,35 @@ given. --dry-run only says so.`,
 		Args: cli.Args(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
-			if o.feed == "" || !cmd.Flags().Changed("to") {
+			switch {
+			case o.feed == "" || !cmd.Flags().Changed("to"):
 				return cli.WrongUse(cmd, "give --feed and --to")
+			case o.to == "": // which is the beginning in requests
+				return cli.WrongUse(cmd, "--to is empty, perhaps because a variable is not set; for the beginning use "+
+					"`rowfeed consumer reset`")
 			}
 			to := rowfeed.Cursor(o.to)
-			return o.move(cmd.Context(), a, "set it to "+o.to, to, func(s *cli.Session) (int64, error) {
+			return forOperator(o.move(cmd.Context(), a, "set it to "+o.to, to, func(s *cli.Session) (int64, error) {
 				return s.Admin().SeekConsumer(cmd.Context(), o.id(), to)
-			}, "set to "+o.to)
+			}, "set to "+o.to))
 		},
 	}
 	o.bind(cmd)
 	o.consent.Bind(cmd)
 	cmd.Flags().StringVar(&o.to, "to", "", "the new `cursor`, now, or at:TIME")
 	return cmd
+}
+
+// forOperator replaces the next step of an error for a cursor that cannot be set. The feed's own is for a reader, and
+// names the parameter after.
+func forOperator(err error) error {
+	var e *rowfeed.Error
+	if !errors.As(err, &e) || e.Param != "after" && !errors.Is(err, rowfeed.CursorAhead) &&
+		!errors.Is(err, rowfeed.GenerationChanged) && !errors.Is(err, rowfeed.HistoryLost) {
+		return err
+	}
+	told := *e
+	told.Param, told.Cause = "to", strings.TrimPrefix(e.Cause, "after: ")
+	told.Next = "give --to a cursor that this feed has given, now, or at: and a time such as at:2026-01-31T12:00:00Z"
+	return &told
 }
