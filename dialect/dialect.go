@@ -10,10 +10,7 @@
 // Values are exchanged in a form that loses nothing: see [feedtype.Kind].
 package dialect
 
-import (
-	"context"
-	"strings"
-)
+import "context"
 
 // Dialect is a database: how it spells statements, what every database does, and what only some can do. A database is
 // added by a folder that makes one.
@@ -33,8 +30,9 @@ type Dialect struct {
 	ULIDsAbove func(f *Feed, ulid string) (timeMillis, high, low string)
 	// TriggerNames returns the names that a feed's triggers may have.
 	TriggerNames func(f *Feed) []string
-	// Savepoint has the statements of a savepoint, which is always the same one.
-	Savepoint Savepoint
+	// Savepoint returns the statements of a savepoint. Those of one transaction need names of their own: MariaDB and
+	// MySQL forget a savepoint when another one gets its name.
+	Savepoint func(name string) Savepoint
 
 	// Experimental says why feeds of this database are only made if the user asks for it: what has not been tested. It
 	// is empty for a database whose tests pass.
@@ -74,15 +72,10 @@ type Dialect struct {
 // [ClassUndefined] if the transaction that set the savepoint has ended.
 type Savepoint struct{ Set, Back, Release string }
 
-// Inner has the statements of another savepoint, for use after the first one. MariaDB and MySQL forget a savepoint when
-// another one gets its name.
-func (s Savepoint) Inner() Savepoint {
-	inner := strings.NewReplacer("rowfeed", "rowfeed_inner")
-	return Savepoint{inner.Replace(s.Set), inner.Replace(s.Back), inner.Replace(s.Release)}
+// StandardSavepoint is [Dialect].Savepoint of the SQL standard.
+func StandardSavepoint(name string) Savepoint {
+	return Savepoint{"SAVEPOINT " + name, "ROLLBACK TO SAVEPOINT " + name, "RELEASE SAVEPOINT " + name}
 }
-
-// StandardSavepoint has the statements of the SQL standard.
-var StandardSavepoint = Savepoint{"SAVEPOINT rowfeed", "ROLLBACK TO SAVEPOINT rowfeed", "RELEASE SAVEPOINT rowfeed"}
 
 // Migrations returns the versions of rowfeed's own tables, oldest first.
 func (d *Dialect) Migrations(n Names) []Migration {

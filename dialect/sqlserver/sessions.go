@@ -114,3 +114,13 @@ func (d database) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Fee
 	err = dialect.One(ctx, q, syntax, sessions.For(syntax, f, name), args, &count, &age)
 	return count, max(age, 0), err
 }
+
+// savepoint is [dialect.Dialect].Savepoint.
+func savepoint(name string) dialect.Savepoint {
+	text := func(of string, args dialect.Args) string {
+		return dialect.NewBuilder(syntax).Fill(statement(sessions, of), args)
+	}
+	named := dialect.Args{"savepoint": dialect.SQL(name)}
+	return dialect.Savepoint{Set: text("set_savepoint", named), Back: text("back_to_savepoint", named),
+		Release: text("release_savepoint", nil)}
+}

@@ -73,14 +73,14 @@ ORDER BY o.order_sequence
 WITH (INDEX(by_shard), FORCESEEK) WHERE o.shard = :shard ORDER BY o.order_sequence
 
 -- name: set_savepoint
--- There is no statement that releases a savepoint, and so finds out whether the transaction has ended. So the session
--- keeps the transaction's number.
-SAVE TRANSACTION rowfeed;
+-- T-SQL has no statement that releases a savepoint, and fails if the transaction has ended. So the session keeps the
+-- transaction's number.
+SAVE TRANSACTION :savepoint;
 DECLARE @transaction bigint = CURRENT_TRANSACTION_ID();
 EXEC sys.sp_set_session_context @key = N'rowfeed.savepoint', @value = @transaction
 
 -- name: back_to_savepoint
-ROLLBACK TRANSACTION rowfeed
+ROLLBACK TRANSACTION :savepoint
 
 -- name: release_savepoint
 IF @@TRANCOUNT = 0 OR COALESCE(CONVERT(bigint, SESSION_CONTEXT(N'rowfeed.savepoint')), -1) <> CURRENT_TRANSACTION_ID()

@@ -27,9 +27,7 @@ func New() *dialect.Dialect {
 		Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
 		Moving: d, Inspection: d, ULIDsAbove: ulidsAbove, TriggerNames: triggerNames,
 		Gaps: d, Routines: d, Copies: d, Renames: d, Roles: d, Sessions: d, Replicas: d,
-		TriggersBreak: triggersBreak, Savepoint: dialect.Savepoint{Set: statement(sessions, "set_savepoint").String(),
-			Back:    statement(sessions, "back_to_savepoint").String(),
-			Release: statement(sessions, "release_savepoint").String()}}
+		TriggersBreak: triggersBreak, Savepoint: savepoint}
 }
 
 // triggersBreak is [dialect.Dialect].TriggersBreak.

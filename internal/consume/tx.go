@@ -126,14 +126,15 @@ func (t *batchTx) beginPass(ctx context.Context, tx *sql.Tx) error {
 // would be stored without the effects.
 func (t *batchTx) handle(ctx context.Context, fn func() error) error {
 	d := t.a.db.Store.Dialect
-	if _, err := t.q.Exec(ctx, d.Savepoint.Set); err != nil {
+	point := d.Savepoint("rowfeed")
+	if _, err := t.q.Exec(ctx, point.Set); err != nil {
 		return err
 	}
 	t.after = true
 	if err := t.call(fn); err != nil {
 		return err
 	}
-	_, err := t.q.Exec(ctx, d.Savepoint.Release)
+	_, err := t.q.Exec(ctx, point.Release)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err

@@ -72,7 +72,7 @@ func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry, 
 	if len(others) == 0 {
 		return s.upsert(ctx, tx, rows)
 	}
-	point := s.d.Savepoint.Inner()
+	point := s.d.Savepoint("rowfeed_mirror")
 	if _, err := tx.ExecContext(ctx, point.Set); err != nil {
 		return err
 	}

@@ -178,7 +178,7 @@ func TestPlacesAreRaisedAfterTheInsert(t *testing.T) {
 	}
 }
 
-// TestWritersOfAnUnseenTableAreNotTold: without an answer about the table nobody knows who writes to it.
+// TestWritersOfAnUnseenTableAreNotTold: if the table is not visible, its writers are unknown.
 func TestWritersOfAnUnseenTableAreNotTold(t *testing.T) {
 	pool := sql.OpenDB(&recorder{})
 	defer pool.Close()

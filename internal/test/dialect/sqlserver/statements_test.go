@@ -207,7 +207,8 @@ var unsent = map[string]string{
 // TestEveryStatementIsFilled: each statement of the files is sent or printed for some kind of feed, with a value for
 // each of its arguments.
 func TestEveryStatementIsFilled(t *testing.T) {
-	all := []string{d.Savepoint.Set, d.Savepoint.Back, d.Savepoint.Release}
+	point := d.Savepoint("rowfeed")
+	all := []string{point.Set, point.Back, point.Release}
 	for _, m := range d.Migrations(names) {
 		all = append(append(all, m.Up...), m.Down...)
 	}

@@ -1,5 +1,5 @@
 -- name: back_to_savepoint
-ROLLBACK TRANSACTION rowfeed
+ROLLBACK TRANSACTION :savepoint
 
 -- name: backlog
 SELECT (SELECT COUNT_BIG(*) FROM (SELECT TOP (:limit) 1 AS one FROM [rowfeed_changes_<feed>]) AS x),
@@ -83,7 +83,7 @@ LEFT JOIN sys.dm_tran_active_transactions AS a ON a.transaction_id = l.request_o
 OUTER APPLY sys.dm_exec_input_buffer(s.session_id, NULL) AS b
 
 -- name: set_savepoint
-SAVE TRANSACTION rowfeed;
+SAVE TRANSACTION :savepoint;
 DECLARE @transaction bigint = CURRENT_TRANSACTION_ID();
 EXEC sys.sp_set_session_context @key = N'rowfeed.savepoint', @value = @transaction
 
