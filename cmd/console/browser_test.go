@@ -272,7 +272,7 @@ func TestBrowser(t *testing.T) {
 func tail(b *tab) {
 	b.open("/feeds/orders")
 	b.wait(`document.querySelector("[data-status]").textContent === "Live"`)
-	for _, plot := range []string{"rate", "waiting"} { // of the last 15 minutes, although nobody has visited before
+	for _, plot := range []string{"rate", "waiting"} { // of the last 15 minutes, although this is the first visit
 		b.wait(`document.querySelector("[data-plot=` + plot + `] .line")?.getAttribute("d").split("L").length > 80`)
 	}
 	insert := func(id int, note string) {

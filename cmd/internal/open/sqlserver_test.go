@@ -91,7 +91,7 @@ func TestSQLServerTransactions(t *testing.T) {
 }
 
 // TestSQLServerParameters: what the driver makes of the values that rowfeed sends. A nil is a text of one character,
-// whatever it is meant for; empty texts and binaries are of the types without a limit; a time has an offset.
+// for every kind of column; empty texts and binaries are of the types without a limit; a time has an offset.
 func TestSQLServerParameters(t *testing.T) {
 	pool, p := openPeer(t, nil)
 	p.requests()
