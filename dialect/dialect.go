@@ -30,8 +30,8 @@ type Dialect struct {
 	ULIDsAbove func(f *Feed, ulid string) (timeMillis, high, low string)
 	// TriggerNames returns the names that a feed's triggers may have.
 	TriggerNames func(f *Feed) []string
-	// Savepoint returns the statements of a savepoint. Those of one transaction need names of their own: MariaDB and
-	// MySQL forget a savepoint when another one gets its name.
+	// Savepoint returns the statements of a savepoint. Savepoints of one transaction need different names: some
+	// databases forget a savepoint when another one gets its name.
 	Savepoint func(name string) Savepoint
 
 	// Experimental says why feeds of this database are only made if the user asks for it: what has not been tested. It
