@@ -24,7 +24,7 @@ type openWriters struct {
 // or will never be committed.
 type writerQuery struct{ generation, upTo, number int64 }
 
-// nextQuery tells whether a query for open writers is due.
+// nextQuery returns a query for open writers, if one is due.
 func (t *Tracker) nextQuery(generation int64) (q writerQuery, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,8 +38,8 @@ func (t *Tracker) nextQuery(generation int64) (q writerQuery, due bool) {
 	return writerQuery{generation: generation, upTo: t.possible.Above, number: t.queries}, true
 }
 
-// setWriters takes the answer of a query. It ignores an answer that another query has overtaken: a writer that began
-// between the two is missing in it, but has not ended.
+// setWriters processes the result of a query. It ignores a result if a later query has begun: a writer that began
+// between the two queries is missing in it, but has not ended.
 func (t *Tracker) setWriters(q writerQuery, open []dialect.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,8 +57,8 @@ func (t *Tracker) setWriters(q writerQuery, open []dialect.Writer) {
 	}
 }
 
-// stillOpen returns the writers of before that have not ended, given those that are open now. A writer that had no
-// transaction name is waited for under the name that its session has now. An orphan may be any writer of before.
+// stillOpen returns the writers in before that have not ended, given the writers that are open now. If a writer had no
+// transaction name, its session's present transaction counts as the writer. An orphan may be any writer in before.
 func stillOpen(before, now []dialect.Writer) (open []dialect.Writer) {
 	for _, w := range before {
 		switch i := slices.IndexFunc(now, func(n dialect.Writer) bool { return n.Session == w.Session }); {

@@ -49,8 +49,8 @@ type creation struct {
 	adopted
 }
 
-// run takes the steps in their order. It returns false if what it has made must be committed before the rest can be
-// made: the caller then commits and starts another attempt.
+// run does the steps in their order. It returns false if the objects made so far must be committed before the next ones
+// can be made. The caller then commits, and starts another attempt.
 func (c *creation) run(ctx context.Context, source feedtype.TableName) (complete bool, err error) {
 	if err := c.describe(ctx, source); err != nil {
 		return false, err

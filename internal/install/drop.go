@@ -88,7 +88,8 @@ func (db *Database) drop(ctx context.Context, q dialect.Querier, r *catalog.Feed
 		}
 	}
 	if handBack {
-		// Before the fence is removed: from then on the former publisher goes on, and must do so above the head.
+		// This comes before the fence is removed. The former publisher continues from then on, and must give positions
+		// above the head.
 		if err := (&returning{db, q, r, plan}).run(ctx, true); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// refuseHandBack refuses to hand back a feed that has taken nothing over.
+// refuseHandBack refuses to hand back a feed that was not taken over from another publisher.
 func refuseHandBack(r *catalog.FeedRecord) error {
 	switch {
 	case r.Moved:
@@ -199,7 +199,7 @@ func (b *returning) cursors(ctx context.Context, write bool) error {
 	return nil
 }
 
-// cursor writes the rows that the former table has of a consumer, except for those that are above the position.
+// cursor writes a position into the consumer's rows of the former table, except into rows that are above the position.
 func (b *returning) cursor(ctx context.Context, table *formerTable, consumer string, position int64, write bool) error {
 	var below, above []string
 	exists := false

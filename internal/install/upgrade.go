@@ -26,9 +26,9 @@ type Upgrader struct {
 }
 
 // Upgrade repairs the feed's triggers and tables if they differ from what this version of rowfeed would make. Capture
-// continues without a gap. It returns one sentence for each difference that it has repaired. Changes that were made
-// while a trigger was missing are lost to it: Check finds and Repair records what it can of them. For partitions that
-// came or went Upgrade records the keys itself.
+// continues without a gap. It returns one sentence for each difference that it has repaired. It does not find changes
+// that were made while a trigger was missing. Check finds them, and Repair records those that it can. For partitions
+// that were attached or removed, Upgrade records the keys itself.
 func (f *Upgrader) Upgrade(ctx context.Context) (mended []string, err error) {
 	err = f.Store.WithSchemaLock(ctx, "feed upgrade "+f.Name, func(q dialect.Querier) error {
 		// The feed may have been dropped while this waited for the lock.

@@ -135,8 +135,8 @@ func (f *Reader) selectPart(ctx context.Context, l *catalog.Layout, q *dialect.P
 	return pager.Select(ctx, l, q, s)
 }
 
-// refuseOnPrimary returns a refusal that needs a primary to be certain. A server that is not a primary may lag, so the
-// error is then that of asking for its identity, which has the code ReadOnly.
+// refuseOnPrimary returns a refusal that needs a primary to be certain. A server that is not a primary may lag. There,
+// reading the identity fails with the code ReadOnly, and that error is returned.
 func (f *Reader) refuseOnPrimary(ctx context.Context, refusal error) error {
 	if f.Store.Replica || !errors.Is(refusal, feedtype.CursorAhead) &&
 		!errors.Is(refusal, feedtype.HistoryLost) && !errors.Is(refusal, feedtype.DatabaseChanged) &&

@@ -50,7 +50,7 @@ type tailAsk struct {
 	sorted bool // see dialect.PageQuery
 }
 
-// tailReading is one statement's answer: to a single ask, or to all asks above the lowest cursor.
+// tailReading is the result of one statement: for a single ask, or for all asks above the lowest cursor.
 type tailReading struct {
 	began time.Time
 	ask   tailAsk // as sent to the database
@@ -63,8 +63,8 @@ type tailReading struct {
 }
 
 // fromTail returns the rows above a cursor from a shared reading that began after since. It returns nil rows if the
-// cursor is not near the head or the shared reading cannot answer: then the caller has to read the page itself. Shared
-// means that another reader was given rows of the same reading.
+// cursor is not near the head, or if the shared reading has no page for it. Then the caller has to read the page
+// itself. shared is true if another reader got rows of the same reading.
 func (f *Reader) fromTail(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery,
 	shards feedtype.Shards) (rows *dialect.PageRows, l *catalog.Layout, shared bool, err error) {
 	ask := tailAsk{at.Position, q.Limit, shards, q.MaxBytes, q.Sorted}
@@ -103,7 +103,7 @@ func (f *Reader) fromTail(ctx context.Context, since time.Time, at feedtype.Curs
 }
 
 // isTail reports whether a cursor is near the known head. A cursor whose start mark hides tombstones is excluded: its
-// page differs from those of others.
+// page differs from other readers' pages.
 func (f *Reader) isTail(at feedtype.CursorState, ask tailAsk) bool {
 	if f.DialectFeed().ULIDs != nil || f.TailBytes < 0 || f.Store.Replica || at.Start || at.Mark.Above(at.Position) {
 		return false
@@ -126,7 +126,7 @@ func (t *tail) removeAsk(ask tailAsk) {
 // errOtherLayout fails a shared reading that was made for another layout. Each reader then reads its own page again.
 var errOtherLayout = errors.New("the feed or its table was changed")
 
-// readTail reads a page that answers own and all other asks of this moment.
+// readTail reads a page for own and for all other asks of this moment.
 func (f *Reader) readTail(ctx context.Context, own tailAsk) (*tailReading, error) {
 	t := &f.tail
 	t.mu.Lock()

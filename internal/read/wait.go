@@ -109,9 +109,9 @@ func (f *Reader) readUnlocked(ctx, over context.Context, woken *watch.Crowd, key
 // NewPages makes what the readers of a watch.Crowd share.
 func NewPages() any { return &store.Sharing[pageKey, reading]{Keep: true} }
 
-// readShared reads a page together with all readers that want the same page: those of the crowd or, where woken is nil,
-// all that ask now. The room of one of them bounds the page. The caller owns the entries, and must not write to their
-// values.
+// readShared reads a page together with all readers that want the same page: those of the crowd or, if woken is nil,
+// all readers that ask now. The room of one of them bounds the page. The caller owns the entries, and must not write to
+// their values.
 func (f *Reader) readShared(ctx context.Context, woken *watch.Crowd, key pageKey, room int) (*reading, error) {
 	pages := &f.pages
 	if woken != nil {
