@@ -21,7 +21,7 @@ const (
 	maxGaps = 1000
 )
 
-// Tracker holds the sequence numbers that changes may still be committed with, as far as one process knows.
+// Tracker holds the sequence numbers with which changes may still be committed, as far as one process knows.
 type Tracker struct {
 	feed *catalog.Feed
 
@@ -169,7 +169,7 @@ func (t *Tracker) Expect(seq int64) {
 }
 
 // Scanned ends a scan. If its transaction failed, err is its error. If it committed, seqs are the changes that it
-// deleted, all is true if the scan found no others, and generation is the feed's generation that it read.
+// deleted, and generation is the feed's generation that it read. all is true if the scan found no other changes.
 func (t *Tracker) Scanned(s Scan, generation int64, seqs []int64, all bool, err error) {
 	if s.generation == 0 {
 		return

@@ -14,13 +14,13 @@ const minQueryPause, maxQueryPause = 200 * time.Millisecond, 10 * time.Second
 // openWriters are the transactions that may still commit a number in a gap.
 type openWriters struct {
 	upTo     int64            // the list is about the numbers up to this one
-	writers  []dialect.Writer // those that were open when upTo had been drawn, and still are
-	closable int64            // upTo, once all of them have ended: a scan that begins now finds all that will come
+	writers  []dialect.Writer // open since upTo was drawn, and not yet ended
+	closable int64            // upTo, once all writers have ended: a later scan finds every number that was committed
 	next     time.Time        // when the next query is due
 	pause    time.Duration
 }
 
-// writerQuery is one query for open writers. A number up to upTo was drawn by a transaction in the answer, is visible,
+// writerQuery is one query for open writers. A number up to upTo was drawn by a transaction in the result, is visible,
 // or will never be committed.
 type writerQuery struct{ generation, upTo, number int64 }
 

@@ -48,8 +48,8 @@ func (t *Terms) Upto(term feedtype.Term) (head int64, known bool) {
 	return head, known
 }
 
-// Of returns the term that gave a position: the one that ended lowest at or above it. If publishers have taken turns, a
-// position may get another term than before.
+// Of returns the term that gave a position: the term with the lowest end at or above it. If publishers have taken
+// turns, a position may get another term than before.
 func (t *Terms) Of(position int64) feedtype.Term {
 	of, lowest := t.Term, int64(math.MaxInt64)
 	for term, upto := range t.Ended {
@@ -70,9 +70,9 @@ type known struct {
 // again.
 var ErrOtherHistory = errors.New("the database is not the one that showed the page")
 
-// Continues returns true if the database came from an earlier state to the state now, which a page has shown, and has
-// lost nothing of the earlier state. It reads the terms only if the page's term differs from the present term of the
-// last reading, and before it returns false. It returns the terms that it compared.
+// Continues returns true if the state now, which a page has shown, comes from an earlier state, and nothing of the
+// earlier state was lost. It reads the terms only if the page's term differs from the present term of the last reading,
+// and before it returns false. It returns the terms that it compared.
 func (h *History) Continues(ctx context.Context, now, earlier State) (ok bool, terms *Terms, err error) {
 	present := &Terms{State: now}
 	if present.Know(earlier) {

@@ -60,7 +60,7 @@ func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 		}
 		for _, l := range more {
 			if err := f.Store.Dialect.Roles.Grant(ctx, q, l.sql, l.rights); err != nil {
-				// These two have no effect where the transaction rolls back.
+				// These two have no effect if the transaction rolls back.
 				_ = revokeUnneeded(ctx, f.DB, q, more, append(others, &before))
 				_ = f.DB.saveOptions(ctx, q, &before)
 				return f.grantError(l.name, err)

@@ -20,8 +20,8 @@ import (
 
 // PostgreSQL copies the row trigger to a new partition, but not the trigger for TRUNCATE. No trigger fires for the rows
 // that ATTACH, DETACH and DROP bring or remove. So a publisher compares the table's partitions with those in the feed's
-// record. It makes the missing triggers, then records the keys whose rows were added or removed without a trigger, and
-// then saves the new partitions in the record.
+// record. It makes the missing triggers, and records the keys whose rows were added or removed without a trigger. Then
+// it saves the new partitions in the record.
 
 // followBatch is the number of keys or positions that one step of following partitions reads.
 const followBatch = 2000
@@ -140,8 +140,8 @@ func (f *Partitions) refuseWithoutRights(fresh ...dialect.NewPartition) error {
 	return nil
 }
 
-// makeTriggers makes the triggers that new partitions lack, and lists the partitions as Taken in the feed's record, so
-// that followPartitions looks for changes that were missed. It returns one sentence for each trigger.
+// makeTriggers makes the triggers that new partitions lack. It lists the partitions as Taken in the feed's record, so
+// that followPartitions searches for missed changes. It returns one sentence for each trigger.
 func (f *Partitions) makeTriggers(ctx context.Context, q dialect.Querier, of *catalog.FeedRecord,
 	fresh []dialect.NewPartition) (taken []string, err error) {
 	if len(fresh) == 0 {

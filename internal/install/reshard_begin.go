@@ -82,9 +82,8 @@ func (f *Resharding) beginSharding(ctx context.Context, r *catalog.FeedRecord, d
 }
 
 // rowsThatGain returns a function for feeds whose rows hold their positions. The function republishes rows that get
-// their first data shard by the new number of shards, because the readers of every part may have passed these rows.
-// rowsThatGain searches for such rows beforehand, so that the transaction reads only rows that were published since,
-// above head.
+// their first data shard by the new number of shards: the readers of every part may have passed them. rowsThatGain
+// searches for such rows beforehand, so that the transaction reads only rows that were published since, above head.
 func (f *Resharding) rowsThatGain(ctx context.Context, r, to *catalog.FeedRecord, head int64) (
 	func(dialect.Querier) error, error) {
 	d, feed, next := f.Store.Dialect, r.Feed(f.Store.Names), to.Feed(f.Store.Names)

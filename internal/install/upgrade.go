@@ -117,7 +117,7 @@ func (f *Upgrader) mend(ctx context.Context, q dialect.Querier, r *catalog.FeedR
 		now.PrimaryKey = fresh.PrimaryKey
 	}
 	// Objects that are recreated lose their rights. The record notes that first, so that an interrupted upgrade is
-	// completed by the next one even where each statement commits.
+	// completed by the next one even if each statement commits.
 	if now.Regrant = !now.Grants.IsZero(); now.Regrant {
 		if err := f.DB.saveOptions(ctx, q, &now); err != nil {
 			return nil, err

@@ -57,7 +57,7 @@ type Positioner interface {
 	Pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error)
 	// Tell reports what a pass with such an error has left out to the Observer, at a limited rate.
 	Tell(ctx context.Context, left error)
-	// CatchUp publishes what is visible now. shard is used only in feeds with ULIDs.
+	// CatchUp publishes the changes that are visible now. shard is used only in feeds with ULIDs.
 	CatchUp(ctx context.Context, shard int) error
 	// Purge deletes entries that have been kept long enough, and returns their number. The error is ErrHeld if it left
 	// out shards that other transactions hold.

@@ -10,8 +10,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/history"
 )
 
-// cursorState is where a request's cursor says to begin. For "now" that is above every position: such a page has only
-// the head.
+// cursorState returns where a request's cursor says to begin. For "now" that is above every position: such a page has
+// only the head.
 func (f *Reader) cursorState(ctx context.Context, after feedtype.Cursor, shards feedtype.Shards) (
 	feedtype.CursorState, error,
 ) {

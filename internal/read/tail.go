@@ -29,14 +29,14 @@ const (
 // tail lets all readers near the head of a feed share statements, whatever their cursors, limits and data shards. While
 // one reading is under way, all new readers wait for a single next reading, which covers what each of them wants.
 //
-// The tail is not a cache: a reading answers only requests that were made before it began. (A reader that waited made
+// The tail is not a cache: a reading serves only requests that were made before it began. (A reader that waited made
 // its request when it was woken.) So the reading shows what the reader's own page would show. A reader that is alone
 // reads just its own page.
 type tail struct {
 	readings store.Sharing[struct{}, *tailReading]
 
 	mu     sync.Mutex
-	asks   map[tailAsk]int // how many readers want each page; the next reading answers all of them
+	asks   map[tailAsk]int // how many readers want each page; the next reading serves all of them
 	last   *tailReading    // kept until expiry
 	expiry *time.Timer
 }
@@ -96,7 +96,7 @@ func (f *Reader) fromTail(ctx context.Context, since time.Time, at feedtype.Curs
 	case ctx.Err() != nil:
 		return nil, nil, false, ctx.Err()
 	case err != nil:
-		return nil, nil, false, nil // the reader's own page answers the error
+		return nil, nil, false, nil // the reader's own page returns the error
 	}
 	rows, shared = reading.page(ctx, f, ask)
 	return rows, reading.l, shared, nil

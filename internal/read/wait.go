@@ -63,7 +63,7 @@ func (f *Reader) waitForEntries(ctx context.Context, asked pageKey, wait time.Du
 func (f *Reader) knownEmpty(ctx context.Context, asked pageKey) (*reading, error) {
 	at, err := asked.after.State()
 	if err != nil || at.Start || at.Mark.Above(at.Position) {
-		return nil, nil // read answers the error
+		return nil, nil // read returns the error
 	}
 	// Not for a shard with ULIDs: a writer can use a ULID late, which moves no watermark.
 	key := watch.Key{Feed: f.Name}
@@ -102,7 +102,7 @@ func (f *Reader) readUnlocked(ctx, over context.Context, woken *watch.Crowd, key
 		if store.Pause(over, store.Backoff(tries)) != nil {
 			return got, err
 		}
-		woken = nil // a crowd keeps its answer, here the error
+		woken = nil // a crowd keeps its result, here the error
 	}
 }
 

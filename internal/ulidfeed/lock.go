@@ -75,7 +75,7 @@ func (f *Locks) Lock(ctx context.Context, tx dialect.Querier, req feedtype.LockR
 	return all, nil
 }
 
-// lockBounds are the bounds of a request. Default bounds apply only where the database can set them; a bound that the
+// lockBounds are the bounds of a request. Default bounds apply only if the database can set them; a bound that the
 // application demanded and the database cannot set is an error.
 func (f *Locks) lockBounds(req feedtype.LockRequest) (b dialect.LockBounds) {
 	wait, idle := cmp.Or(req.Wait, f.Wait), cmp.Or(req.Idle, f.Idle)
