@@ -11,5 +11,5 @@
 // between two commits by scripts/bench.sh. The folder peers has rowfeed next to others.
 // Each measure prints Markdown. What is compared runs in turns within one run, on the same server, and figures are
 // medians over the repetitions (-reps): on a machine that does other work, only ratios mean anything.
-// docs/performance/MEASURES.md holds the last figures.
+// FIGURES.md has the last figures, and what was tried and left out.
 package bench

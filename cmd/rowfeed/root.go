@@ -68,6 +68,7 @@ var groups = []struct{ title, commands string }{
 	{"More:", "docs completion version help"},
 }
 
+// group sorts the commands of --help, and wraps its lines of flags like its other texts.
 func group(root *cobra.Command) {
 	for _, g := range groups {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
@@ -78,6 +79,7 @@ func group(root *cobra.Command) {
 		}
 	}
 	root.SetHelpCommandGroupID("More:")
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 88"))
 }
 
 // refuseUnknownHelp makes "rowfeed help" refuse a command that does not exist, in place of showing its group's help.

@@ -11,5 +11,5 @@
 // Peers are watermill-sql, River, logical replication by pglogrepl, and a poller that trusts ids.
 // The measures are drain, cost, latency-200, latency-1000, racing, first, idle, held and hang. Each
 // peer's file has the configurations that were tried, chosen_test.go the best of them for each
-// measure. docs/performance/PEERS.md holds the last figures.
+// measure. FIGURES.md has the last figures.
 package peers

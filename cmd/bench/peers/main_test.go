@@ -12,7 +12,7 @@ import (
 var (
 	hold   = flag.Duration("hold", 5*time.Second, "how long a transaction is held, or a handler hangs")
 	tune   = flag.Bool("tune", false, "try all configurations of the peers")
-	record = flag.Bool("record", false, "keep the figures in results, and write those into docs/performance/PEERS.md")
+	record = flag.Bool("record", false, "keep the figures in results, and write those into FIGURES.md")
 )
 
 func TestMain(m *testing.M) {

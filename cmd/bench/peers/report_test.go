@@ -3,6 +3,7 @@ package peers
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,9 +14,9 @@ import (
 )
 
 const (
-	reportFile  = "../../../docs/performance/PEERS.md"
+	reportFile  = "FIGURES.md"
 	reportBegin = "<!-- The tables and plots from here on are written by TestPeersReport, " +
-		"from cmd/bench/peers/results. -->\n"
+		"from results. -->\n"
 	reportEnd  = "<!-- Up to here. -->\n"
 	plotFolder = "../../../docs/performance"
 )
@@ -23,15 +24,19 @@ const (
 // reported are the servers that a report shows.
 var reported = []testdb.Engine{testdb.Postgres15, testdb.Postgres18, testdb.MariaDB, testdb.MySQL}
 
-// TestPeersReport: the tables and plots of docs/performance/PEERS.md are those of the figures in results. After a run
+// TestPeersReport: the tables and plots of FIGURES.md are those of the figures in results. After a run
 // with -record they are written anew:
 //
 //	go test -timeout 0 -record -run 'TestPeers$/drain'
 //	go test -record -run TestPeersReport
 func TestPeersReport(t *testing.T) {
 	var report strings.Builder
+	measured := map[string][]string{}
 	for _, m := range peerMeasures {
-		m.report(t, &report)
+		m.report(t, &report, measured)
+	}
+	for _, where := range slices.Sorted(maps.Keys(measured)) {
+		fmt.Fprintf(&report, "\n%s: %s.\n", where, strings.Join(measured[where], ", "))
 	}
 	text, err := os.ReadFile(reportFile)
 	if err != nil {
@@ -60,12 +65,11 @@ func keep(t *testing.T, path string, is, want []byte) {
 	}
 }
 
-// report adds what was recorded of a measure: a table, the plot, and the machine.
-func (m peerMeasure) report(t *testing.T, out *strings.Builder) {
+// report adds the table of a measure, draws its plot, and notes where each of its servers was measured.
+func (m peerMeasure) report(t *testing.T, out *strings.Builder, measured map[string][]string) {
 	t.Helper()
 	all := m.table()
 	var drawn []*standings
-	var where []string
 	for _, e := range reported {
 		s, r, ok := m.load(t, e)
 		if !ok {
@@ -73,23 +77,17 @@ func (m peerMeasure) report(t *testing.T, out *strings.Builder) {
 		}
 		s.rows(&all, false)
 		drawn = append(drawn, s)
-		what := strings.Join(append([]string{r.Day, r.Machine, r.Go}, r.Versions...), ", ")
-		if i := slices.IndexFunc(where, func(w string) bool { return strings.HasSuffix(w, what) }); i >= 0 {
-			where[i] = strings.Replace(where[i], ": ", "; "+e.Name+" "+r.Server+": ", 1)
-			continue
-		}
-		where = append(where, e.Name+" "+r.Server+": "+what)
+		where := strings.Join(append([]string{e.Name + " " + r.Server, r.Day, r.Machine, r.Go}, r.Versions...), ", ")
+		measured[where] = append(measured[where], m.name)
 	}
 	if len(drawn) == 0 {
 		return
 	}
-	name := m.name + ".svg"
-	path := filepath.Join(plotFolder, name)
+	path := filepath.Join(plotFolder, m.name+".svg")
 	is, _ := os.ReadFile(path)
 	if err := os.MkdirAll(plotFolder, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	keep(t, path, is, m.plot.draw(t, m.title, drawn))
 	out.WriteString(all.Markdown())
-	fmt.Fprintf(out, "\n![%s](%s)\n\n%s.\n", m.title, name, strings.Join(where, ". "))
 }

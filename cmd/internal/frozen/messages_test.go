@@ -19,11 +19,13 @@ import (
 
 // calls maps functions to the kind of message that is their first text.
 var calls = map[string]string{
-	"WrongUse": "error", "Invalid": "error", "problem": "error", "badParameter": "error", "feedError": "error",
-	"refused": "error", "PrintLine": "output", "Confirm": "output",
+	"WrongUse": "error", "Invalid": "error", "PrintLine": "output", "Confirm": "output",
 	"Info": "log", "Warn": "log", "Error": "log", "Debug": "log", "InfoContext": "log", "WarnContext": "log",
 	"ErrorContext": "log", "DebugContext": "log",
 }
+
+// failures maps functions that make an error to the argument that says what to do next. The next argument is the cause.
+var failures = map[string]int{"problem": 1, "badParameter": 1, "feedError": 2}
 
 // TestFrozenMessages: the texts of errors, outputs and logs that a user can meet are in testdata/messages, so that they
 // can be read in one sitting. The texts of --help are in cmd/rowfeed/testdata/frozen.
@@ -72,21 +74,17 @@ func TestFrozenMessages(t *testing.T) {
 func message(files *token.FileSet, n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.CompositeLit:
-		var parts []string
+		fields := map[string]string{}
 		for _, e := range n.Elts {
 			pair, ok := e.(*ast.KeyValueExpr)
 			if !ok {
 				continue
 			}
-			key, ok := pair.Key.(*ast.Ident)
-			if ok && (key.Name == "Cause" || key.Name == "Next") {
-				text, _ := words(files, pair.Value)
-				parts = append(parts, text)
+			if key, ok := pair.Key.(*ast.Ident); ok {
+				fields[key.Name], _ = words(files, pair.Value)
 			}
 		}
-		if len(parts) > 0 {
-			return "error: " + strings.Join(parts, ". Next: ")
-		}
+		return failure(fields["Cause"], fields["Next"])
 	case *ast.CallExpr:
 		name := ""
 		switch f := n.Fun.(type) {
@@ -95,11 +93,27 @@ func message(files *token.FileSet, n ast.Node) string {
 		case *ast.SelectorExpr:
 			name = f.Sel.Name
 		}
+		if next, ok := failures[name]; ok && len(n.Args) > next+1 {
+			cause, _ := words(files, n.Args[next+1])
+			remedy, _ := words(files, n.Args[next])
+			return failure(cause, remedy)
+		}
 		for _, arg := range n.Args {
 			if text, ok := words(files, arg); ok && calls[name] != "" && strings.Contains(text, " ") {
 				return calls[name] + ": " + text
 			}
 		}
+	}
+	return ""
+}
+
+// failure returns the text of an error, or "".
+func failure(cause, next string) string {
+	if next != "" {
+		next = "Next: " + next
+	}
+	if text := strings.TrimPrefix(cause+". "+next, ". "); text != "" {
+		return "error: " + strings.TrimSuffix(text, ". ")
 	}
 	return ""
 }

@@ -9,10 +9,11 @@ import (
 
 // Progress is a progress bar on stderr, with the rate and the time left. It shows nothing if stderr is no terminal.
 type Progress struct {
-	what  string
-	total func() (int64, error)
-	out   io.Writer // nil without a terminal
-	bar   *progressbar.ProgressBar
+	what    string
+	total   func() (int64, error)
+	counted bool      // total has answered
+	out     io.Writer // nil without a terminal
+	bar     *progressbar.ProgressBar
 }
 
 // NewProgress returns a bar. Only if there is a terminal, the first Set asks for the total. If that fails, the bar
@@ -32,7 +33,7 @@ func (p *Progress) Set(n int64) {
 	}
 	if p.bar == nil {
 		total, err := p.total()
-		if err != nil {
+		if p.counted = err == nil; err != nil {
 			total = -1 // the bar's sign for an unknown total
 		}
 		p.bar = progressbar.NewOptions64(total,
@@ -40,7 +41,7 @@ func (p *Progress) Set(n int64) {
 			progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 	}
-	if most := p.bar.GetMax64(); most >= 0 && n > most { // rows were added since they were counted
+	if p.counted && n > p.bar.GetMax64() { // rows were added since they were counted
 		p.bar.ChangeMax64(n)
 	}
 	_ = p.bar.Set64(n) // the work goes on without a bar
