@@ -338,8 +338,8 @@ func saveCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalo
 }
 
 // Cursors returns how many consumers of the feed the table has that it adopted, and the other feeds that this table has
-// rows of. told has one sentence for each cursor that the feed does not go on from, although rowfeed's table of cursors
-// or the table that it adopted has it, with the command that changes this.
+// rows of. told has one sentence for each cursor of rowfeed's table, or of the adopted table, from which the feed does
+// not continue. The sentence names the command that changes this.
 func Cursors(ctx context.Context, st *store.Store, r *catalog.FeedRecord) (consumers int, others, told []string,
 	err error) {
 	db := &Database{Store: st}

@@ -76,9 +76,9 @@ func (f *Verifier) interrupted() string {
 }
 
 // TakeOver lets rowfeed give the positions of a feed that another publisher has numbered, and returns whether that is a
-// change. Positions go on above the former ones, and cursors stay valid. With a fence, its triggers come first: from
-// then on the former publisher is refused. Without it that publisher must have been stopped. After an interruption a
-// second call continues.
+// change. New positions are above the former ones, and cursors stay valid. With a fence, its triggers are made first:
+// from then on the database refuses the former publisher's writes. Without a fence the former publisher must have been
+// stopped. After an interruption a second call continues.
 func (f *Upgrader) TakeOver(ctx context.Context, fence bool) (changed bool, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return false, err
@@ -104,7 +104,7 @@ func (f *Upgrader) TakeOver(ctx context.Context, fence bool) (changed bool, err 
 	return changed, f.Explain(ctx, "take over", err)
 }
 
-// alreadyHere refuses feeds that rowfeed cannot take over, except those that it has taken over.
+// alreadyHere refuses feeds that rowfeed cannot take over. It accepts feeds that rowfeed has taken over.
 func (f *Upgrader) alreadyHere(r *catalog.FeedRecord) error {
 	switch {
 	case r.State == catalog.StateCreating:

@@ -184,8 +184,8 @@ func (f *Recorder) refuseTextAsNumber(key feedtype.Key) error {
 	return nil
 }
 
-// isKnown tells whether a key has a row or a position. It compares the values without conversions, as RecordKeys writes
-// them.
+// isKnown returns true if a key has a row or a position. It compares the values without conversions, as RecordKeys
+// writes them.
 func (f *Recorder) isKnown(ctx context.Context, key feedtype.Key) (bool, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	has := func(refs []string) dialect.Built {

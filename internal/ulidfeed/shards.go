@@ -158,7 +158,7 @@ func (f *Shards) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	return shards, f.Fail("list its shards", err)
 }
 
-// Accepts takes ULIDs.
+// Accepts returns true for ULIDs.
 func (*Shards) Accepts(p feedtype.Position) bool { return p.IsULID() }
 
 // At finds the cursor for a time. Every ULID begins with its time, so no row is read except the greatest ULID, which is
