@@ -31,8 +31,8 @@ WHERE s.name = {{feed}}{{end}}
 -- name: variables
 -- Which log decides over a commit, and whether it is flushed at each commit. Then how the session runs single
 -- statements: an unfit mode; whether each statement is a transaction of its own, in an isolation level that shows only
--- what is committed; and whether a transaction was left open, whose snapshot may be old. MySQL cannot tell the last,
--- so the one before it is always 0 there.
+-- what is committed; and whether a transaction was left open, whose snapshot may be old. MySQL cannot tell whether a
+-- transaction is open, so there the value before it is always 0.
 @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog, {{template "unfit"}},
 /*M! @@SESSION.autocommit = 1 AND @@SESSION.tx_isolation IN ('READ-COMMITTED', 'REPEATABLE-READ') OR */ 0,
 /*M! @@SESSION.in_transaction + */ 0
@@ -105,8 +105,8 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT {{key}}, feed_sync_id, shard, de
 AND {{shard_of_row "r"}} >= :from AND {{shard_of_row "r"}} < :to
 
 -- name: begin_page
--- The text of a key is that of the table of positions: the row may spell it in another way. Key columns are never
--- NULL, so NULL means that the join has found no row.
+-- The text of a key comes from the table of positions, because the row may spell it in another way. Key columns are
+-- never NULL, so NULL means that the join has found no row.
 SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
   {{if .ReadsRows}}CASE WHEN {{template "still_in_rows" .}} THEN :signature ELSE '' END{{else}}:signature{{end}},
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
@@ -147,8 +147,8 @@ CASE WHEN f.state IN (:unserved) OR f.data_shards <> :data_shards THEN '' ELSE {
 
 -- name: blocking_page
 -- A page of one shard, along the unique index of shard and ULID; the statement fails if the index is gone. Rows are
--- ordered by the bare column: what is read of it may have another order. A feed that was dropped has a record, but no
--- sequence.
+-- ordered by the bare column, because the expression that reads it may have another order. A feed that was dropped has
+-- a record, but no sequence.
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
   COALESCE(h.below_low, 0), :head, 0, 0, 0, :signature, p.place, p.present, {{value_names "p"}}
 FROM {{table "feeds"}} f
@@ -219,7 +219,7 @@ FROM {{records}} FORCE INDEX (PRIMARY) WHERE :numbers
 FROM {{records}} FORCE INDEX (shard) WHERE shard = :shard :but ORDER BY order_sequence
 
 -- name: of_shard_among
--- MySQL takes the numbers for a comment: with them, it would read the index from its beginning, to get the order.
+-- MySQL reads the numbers as a comment. With them, it would read the index from its beginning, to get the order.
 FROM {{records}} FORCE INDEX (shard) WHERE shard = :shard /*M! AND (:numbers) */ :but ORDER BY order_sequence
 
 -- name: newest_of_shard

@@ -183,8 +183,8 @@ const (
 	errNoULIDsLeft = 1690
 )
 
-// ULIDUp implements [dialect.Routines]. It makes a procedure with which writers take ULIDs, a function that
-// computes a ULID, and two procedures for this library: one takes ULIDs, and one returns the nonces.
+// ULIDUp implements [dialect.Routines]. It makes a procedure with which writers allocate ULIDs, a function that
+// computes a ULID, and two procedures for this library: one allocates ULIDs, and one returns the nonces.
 func (d database) ULIDUp(f *dialect.Feed) []dialect.Step {
 	text := func(text string) dialect.SQL { return dialect.SQL(literal(text)) }
 	number := func(n int64) dialect.SQL { return dialect.SQL(fmt.Sprint(n)) }

@@ -1,7 +1,7 @@
 -- What the catalog says of a table. A table is given by its oid, which stays the same if it is renamed.
 
 -- name: table
--- to_regclass answers NULL for a table that does not exist.
+-- to_regclass returns NULL for a table that does not exist.
 SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
   row_security_active(c.oid), EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = c.oid), {{template "signature" .}}
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(:table)
