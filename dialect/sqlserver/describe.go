@@ -88,6 +88,7 @@ func (d database) columns(ctx context.Context, q dialect.Querier, table dialect.
 			var length, precision, scale, identity int
 			err := rows.Scan(&c.Name, &base, &length, &precision, &scale, &collation, &c.Nullable, &c.Generated,
 				&filled, &identity)
+			c.Generated = c.Generated || identity != 0
 			c.Type = declared(base, length, precision, scale)
 			c.Decl = c.Type
 			if base == "timestamp" { // a table has only one, and the server fills it
@@ -104,7 +105,7 @@ func (d database) columns(ctx context.Context, q dialect.Querier, table dialect.
 			case filled != "" && !strings.EqualFold(filled, "(NULL)"):
 				c.NoPosition = "has a value of its own, " + filled + ", where a row must wait with NULL: drop its " +
 					"default"
-			case identity != 0 || c.Generated:
+			case c.Generated:
 				c.NoPosition = "is filled by the server, where a row must wait with NULL: make it a plain column"
 			}
 			return c, err
