@@ -91,7 +91,7 @@ func (s Shards) Range(dataShards int) (from, to int, err error) {
 	case s.count < 1 || s.count > MaxDataShards:
 		return 0, 0, Invalid("shard_count", "%d must be between 1 and %d", s.count, MaxDataShards)
 	case s.count > dataShards:
-		return 0, 0, Invalid("shard_count", "%d is more than the feed can be divided into, which is %d", s.count,
+		return 0, 0, Invalid("shard_count", "%d is more than the maximum number of parts of this feed, %d", s.count,
 			dataShards)
 	case s.index < 0 || s.index >= s.count:
 		return 0, 0, Invalid("shard", "%d is not one of the %d shards, which are numbered 0 to %d", s.index, s.count,
