@@ -11,13 +11,13 @@ import (
 // MaxDataShards is the maximum number of data shards of a feed, and of parts that a request divides it into.
 const MaxDataShards = 65_536
 
-// Undivided is the number of data shards into which the parts of a feed with one data shard are counted. Their pages
-// are read as pages of the whole feed, of which a server leaves out the keys of other parts. So a feed has the same
-// parts when it gets this number of data shards.
+// Undivided replaces the number of data shards where parts of a feed with one data shard are computed. For a part of
+// such a feed the server reads a page of the whole feed, and leaves out the keys of other parts. The parts are those
+// that the feed has after it got this number of data shards.
 const Undivided = 1024
 
-// MaxParts returns the highest number of parts that a feed has, which is also the number of data shards that its parts
-// are made of.
+// MaxParts returns the maximum number of parts of a feed with this many data shards. The parts are ranges of data
+// shards or, if the feed has one, of Undivided numbers.
 func MaxParts(dataShards int) int {
 	if dataShards <= 1 {
 		return Undivided
