@@ -310,7 +310,8 @@ func (d database) ULIDProblems(ctx context.Context, q dialect.Querier,
 		if x, err := accounts.account(ctx, account); err != nil {
 			return nil, nil, err
 		} else if x.fault != "" {
-			other = append(other, x.problem(r.kind+" "+r.name.String(), account, "no writer of the feed gets a lock"))
+			other = append(other, x.problem(r.kind+" "+r.name.String(), account,
+				"no writer of the feed can lock a shard"))
 		}
 	}
 	return missing, other, nil

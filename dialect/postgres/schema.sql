@@ -206,7 +206,8 @@ SELECT max(version) FROM {{table "schema_version"}}
 SELECT COALESCE(current_schema()::text, '')
 
 -- name: other_schemas
--- Two of rowfeed's tables in a schema, so that a user's table is not mistaken for one of them.
+-- Other schemas with tables of rowfeed. A schema counts only if it has two of them, because one table of that name may
+-- be a user's.
 SELECT s.nspname::text FROM pg_namespace s WHERE s.nspname <> :own::text
   AND 2 = (SELECT count(*) FROM pg_class c
     WHERE c.relnamespace = s.oid AND c.relkind = 'r' AND c.relname IN (:feeds::text, :version::text))

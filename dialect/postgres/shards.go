@@ -248,7 +248,7 @@ func (d database) ULIDProblems(ctx context.Context, q dialect.Querier,
 		case !dialect.SameText(body, bodyOf(up[i].SQL)):
 			other = append(other, d.differs(f, name, body, f.Names.Table("shards"),
 				dialect.RoutineDiffers("function", name),
-				"no writer of the feed gets a lock"))
+				"no writer of the feed can lock a shard"))
 		case powerless:
 			other = append(other,
 				fmt.Sprintf("the owner of function %s may not read %s, read and write %s and %s, or use "+

@@ -95,12 +95,13 @@ NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
 COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = {{literal .Source.Name}}), '')
 
 -- name: still_in_rows
--- Otherwise the caller has to read the feed's record again: positions were moved out of the rows since, where other
--- programs may write any number now.
+-- This is false if positions were moved out of the rows after the caller has read the feed's record. Other programs may
+-- now write any number into the column, so the caller has to read the record again.
 {{if .Moving}}f.state = {{literal "moving"}}{{else}}f.capture = {{literal "column"}}{{end}}
 
 -- name: signature_if_served
--- What the caller knows of the feed may be older, or come from another server, in the same generation.
+-- The caller may know an older state or number of data shards, or those of another server, in the same generation. The
+-- page then has an empty signature, so that the caller does not use it.
 CASE WHEN f.state IN (:unserved) OR f.data_shards <> :data_shards THEN '' ELSE {{template "signature" .}} END
 
 -- name: blocking_page

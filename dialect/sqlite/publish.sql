@@ -148,8 +148,8 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM {{records}} LIMIT :limit) x),
   COALESCE((SELECT {{now}} - appended_at FROM {{records}} ORDER BY order_sequence LIMIT 1), 0)
 
 -- name: backlog_of_shard
--- Its records are counted with those of the other shards. The shard is a range, so that only the index of the outbox
--- has the order of the query.
+-- The first column counts the records of all shards, the second is the age of the shard's oldest record. The shard is a
+-- range from :shard to :shard, because SQLite then uses the index of shard and order_sequence.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM {{records}} LIMIT :limit) x),
   COALESCE((SELECT {{now}} - appended_at FROM {{records}}
     WHERE shard BETWEEN :shard AND :shard ORDER BY shard, order_sequence LIMIT 1), 0)
