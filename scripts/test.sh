@@ -25,6 +25,7 @@ if [[ ! -w $HOME ]]; then
   mkdir -p "$HOME"
 fi
 export GOCACHE=${GOCACHE:-$HOME/.cache/go-build}
+export GOGC=400 # Compilers and tests have enough memory, and not enough processors.
 command -v go >/dev/null || export PATH=$PATH:/usr/local/go/bin
 
 ROWFEED_NOT_TESTED=$(mktemp)

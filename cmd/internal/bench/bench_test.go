@@ -305,10 +305,11 @@ func TestFailedStatementRemovesTables(t *testing.T) {
 	})
 }
 
-// TestCleanRemovesTablesOfKilledRuns kills a process in each step.
+// TestCleanRemovesTablesOfKilledRuns kills a process while it makes its tables, fills them, reads them and removes them.
 func TestCleanRemovesTablesOfKilledRuns(t *testing.T) {
 	each(t, func(u *user) {
-		for _, step := range append(slices.Clone(steps), struct{ what, measure string }{"removing", Idle}) {
+		for _, step := range []struct{ what, measure string }{{"making rowfeed's tables", Idle}, {"filling", Pages},
+			{"pages: reading", Pages}, {"removing", Idle}} {
 			child := testdb.CrashChild(u.T, "bench", "URL="+u.URL, "AT="+step.what, "MEASURE="+step.measure)
 			if !child.WaitMarker(u.Context()) {
 				u.Fatalf("%s: not reached: %s", step.what, child.Output())
@@ -390,10 +391,10 @@ func TestMissingEntryFailsTheRun(t *testing.T) {
 	})
 }
 
-// TestCleanAfterKillAtAnyStatement kills a process before its first statement, its second, its fourth and so on.
+// TestCleanAfterKillAtAnyStatement kills a process before its first statement, its fourth, its sixteenth and so on.
 func TestCleanAfterKillAtAnyStatement(t *testing.T) {
 	each(t, func(u *user) {
-		for n := 1; ; n *= 2 {
+		for n := 1; ; n *= 4 {
 			child := testdb.CrashChild(u.T, "bench", "URL="+u.URL, "MEASURE="+Pages, fmt.Sprint("STATEMENT=", n))
 			if !child.WaitMarker(u.Context()) {
 				break // the run has no more statements

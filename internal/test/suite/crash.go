@@ -65,13 +65,13 @@ func (x *Env) Killed(child string, n int, more ...string) (before string) {
 }
 
 // Kills returns the statements before which a crash test kills its child: number first, and then every step-th one.
-// With ROWFEED_TEST_EVERY_KILL=1, that is every statement. Without it, that is every fourth one, and the seed gives the
-// first.
+// With ROWFEED_TEST_EVERY_KILL=1, that is every statement. Without it, that is every seventh one, and the seed gives
+// the first.
 func (x *Env) Kills() (first, step int) {
 	if os.Getenv("ROWFEED_TEST_EVERY_KILL") == "1" {
 		return 1, 1
 	}
-	return 1 + int(RaceSeed(x.T)%4), 4
+	return 1 + int(RaceSeed(x.T)%7), 7
 }
 
 // Tapped opens the feed kv on a pool of its own, whose statements call the hooks.

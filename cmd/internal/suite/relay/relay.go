@@ -167,7 +167,8 @@ func TestRelayKilledAtEveryStatement(t *testing.T) {
 		x.Publish(f)
 		file := filepath.Join(x.TempDir(), "lines")
 		again := 0
-		for n := 1; ; n++ {
+		n, step := x.Kills()
+		for ; ; n += step {
 			child := testdb.CrashChild(x.T, "relay to a file", "URL="+x.DB.URL, fmt.Sprint("N=", n), "LINES="+file)
 			blocked := child.WaitMarker(x.Ctx)
 			child.Kill()

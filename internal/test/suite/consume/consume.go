@@ -153,7 +153,8 @@ func TestConsumeKilledAtEveryStatement(t *testing.T) {
 		x.Fill(3)
 		x.Publish(f)
 		partly := 0
-		for n := 1; ; n++ {
+		n, step := x.Kills()
+		for ; ; n += step {
 			child := testdb.CrashChild(x.T, "consume", "URL="+x.DB.URL, fmt.Sprint("N=", n))
 			blocked := child.WaitMarker(x.Ctx)
 			child.Kill()

@@ -126,7 +126,8 @@ func TestFormerPublisherContinuesHandedBackFeed(t *testing.T) {
 func TestKilledHandBackCanBeRepeated(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		stop := errors.New("the power fails")
-		for n, ended := 1, false; !ended; n++ {
+		n, step := x.Kills()
+		for ended := false; !ended; n += step {
 			createTeam(x)
 			createHandedBack(x)
 			left, armed := n, false

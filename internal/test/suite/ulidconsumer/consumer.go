@@ -152,7 +152,8 @@ func TestKilledConsumerAppliesRowsOnce(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		r.Add(-5, 1, 4)
 		r.Add(77, 11, 12)
-		for n := 1; ; n++ {
+		n, step := r.Kills()
+		for ; ; n += step {
 			child := testdb.CrashChild(r.T, "ulid consumer once", "URL="+r.DB.URL, fmt.Sprint("N=", n))
 			blocked := child.WaitMarker(r.Ctx)
 			child.Kill()
