@@ -305,7 +305,8 @@ func TestFailedStatementRemovesTables(t *testing.T) {
 	})
 }
 
-// TestCleanRemovesTablesOfKilledRuns kills a process while it makes its tables, fills them, reads them and removes them.
+// TestCleanRemovesTablesOfKilledRuns kills a process while it makes its tables, and while it fills, reads and removes
+// them.
 func TestCleanRemovesTablesOfKilledRuns(t *testing.T) {
 	each(t, func(u *user) {
 		for _, step := range []struct{ what, measure string }{{"making rowfeed's tables", Idle}, {"filling", Pages},

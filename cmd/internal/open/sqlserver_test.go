@@ -279,7 +279,7 @@ func TestSQLServerMirrorOfIdentityIsRefused(t *testing.T) {
 			case strings.Contains(sent, "is_identity"):
 				return row("id", "bigint", 8, 19, 0, "", 0, 0, "", identity)
 			case strings.Contains(sent, "is_unique"):
-				return row("kv_key", 1, 0, "id")
+				return row("kv_key", 1, 0, 0, "id")
 			}
 			return nil
 		})
