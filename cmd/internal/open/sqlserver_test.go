@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/sink/sqlmirror"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/dialect/sqlserver"
 )
@@ -263,6 +264,30 @@ func TestSQLServerDatabaseMustMeetRequirements(t *testing.T) {
 	if err := sqlserver.New().WithSchemaLock(t.Context(), pool, dialect.Names{Schema: "dbo"},
 		func(dialect.Querier) error { return nil }); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSQLServerMirrorOfIdentityIsRefused (H23): the server fills an IDENTITY column, so a mirror cannot write its keys.
+func TestSQLServerMirrorOfIdentityIsRefused(t *testing.T) {
+	for identity, want := range map[int]string{0: "", 1: "gives key column \"id\" its values"} {
+		pool, _ := openPeer(t, func(sent string) []byte {
+			switch {
+			case strings.Contains(sent, "is_ms_shipped"):
+				return row("dbo", "kv", "U", 0, 0, 0, 0, 0, "signature")
+			case strings.Contains(sent, "is_read_committed_snapshot_on"):
+				return row("shop", 1, 1, 130, "DISABLED", 3, 14)
+			case strings.Contains(sent, "is_identity"):
+				return row("id", "bigint", 8, 19, 0, "", 0, 0, "", identity)
+			case strings.Contains(sent, "is_unique"):
+				return row("kv_key", 1, 0, "id")
+			}
+			return nil
+		})
+		_, err := sqlmirror.New(t.Context(), sqlmirror.Config{Pool: pool, Dialect: sqlserver.New(), Table: "kv"})
+		if want == "" && err != nil ||
+			want != "" && (!errors.Is(err, rowfeed.Refused) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("is_identity %d: %v", identity, err)
+		}
 	}
 }
 

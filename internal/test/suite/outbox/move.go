@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -84,6 +85,9 @@ func answered(x *suite.Events, result <-chan suite.Fetched) rowfeed.Page {
 	return got.Page
 }
 
+// newest matches the statement that reads the newest record of a shard.
+var newest = regexp.MustCompile(`^SELECT (TOP \(1\) )?order_sequence FROM `)
+
 func takesRecords(ev testdb.TapEvent) bool {
 	return strings.HasPrefix(ev.SQL, "SELECT order_sequence, time_hint")
 }
@@ -159,7 +163,7 @@ func TestMoversOfAShardTakeTurns(t *testing.T) {
 		asks := make(chan struct{}, 100)
 		second := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			locks := ev.Kind != testdb.Query && strings.Contains(ev.SQL, "rowfeed_shards")
-			if locks || strings.HasSuffix(ev.SQL, "FOR UPDATE") || x.Has.OneWriter && ev.Kind == testdb.Begin {
+			if locks || suite.LocksRows(ev) || x.Has.OneWriter && ev.Kind == testdb.Begin {
 				asks <- struct{}{}
 			}
 			return nil
@@ -208,7 +212,7 @@ func TestPageShowsRecordsMovedByOthers(t *testing.T) {
 			}
 			return nil
 		}, After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-			if strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE") {
+			if suite.ReadsULIDPage(ev) {
 				read.Do(func() { moves.Store(true) })
 			}
 			return err
@@ -416,7 +420,7 @@ func TestConsistentPageHasEarlierCommits(t *testing.T) {
 		}
 		more := 10
 		f := x.Other(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-			if strings.HasPrefix(ev.SQL, "SELECT order_sequence FROM") { // the page's last record is known now
+			if newest.MatchString(ev.SQL) { // the page's last record is known now
 				x.Appended(more, 0, time.Time{})
 				more++
 			}
