@@ -148,7 +148,8 @@ func (d database) describeUnique(ctx context.Context, q dialect.Querier, named d
 				t.Unique = append(t.Unique, dialect.Index{Name: index, Primary: primary, Partial: filtered})
 				drops[index] = "DROP INDEX " + quote(index) + " ON " + dialect.Qualified(syntax, t.Name)
 				if constraint {
-					drops[index] = "ALTER TABLE " + dialect.Qualified(syntax, t.Name) + " DROP CONSTRAINT " + quote(index)
+					drops[index] = "ALTER TABLE " + dialect.Qualified(syntax, t.Name) +
+						" DROP CONSTRAINT " + quote(index)
 				}
 			}
 			ix := &t.Unique[len(t.Unique)-1]
@@ -161,7 +162,8 @@ func (d database) describeUnique(ctx context.Context, q dialect.Querier, named d
 	}
 	for _, ix := range t.Unique {
 		covers := func(key dialect.Index) bool { return !key.Partial && !has(key, position.Name) && hasAll(ix, key) }
-		if !ix.Partial && has(ix, position.Name) && !slices.ContainsFunc(t.Unique, covers) && position.NoPosition == "" {
+		if !ix.Partial && has(ix, position.Name) && !slices.ContainsFunc(t.Unique, covers) &&
+			position.NoPosition == "" {
 			position.NoPosition = "is in the unique index " + ix.Name + ", which accepts only one row that waits " +
 				"with NULL: drop that index"
 			position.FitPosition = drops[ix.Name]
