@@ -97,7 +97,7 @@ CREATE OR ALTER VIEW [changefeed].{{quote (print "feed:" .Source)}} AS
 SELECT CONVERT(int, c.shard) AS shard_id, c.ulid, {{template "source_key" .}} FROM {{places}} AS c
 
 -- name: original_type
--- the columns of #read: SELECT * INTO #read FROM a variable of this type
+-- the columns of the table #read, which a reader makes by SELECT * INTO #read from a variable of this type
 IF TYPE_ID({{literal (print "[changefeed]." (quote (print "type:read:" .Source)))}}) IS NULL
   CREATE TYPE [changefeed].{{quote (print "type:read:" .Source)}} AS TABLE (
     ulid binary(16) NOT NULL,

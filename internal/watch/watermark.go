@@ -26,7 +26,8 @@ func (s Watermark) String() string {
 // watermarks neither is ahead.
 func EveryShard(feed string) Key { return Key{Feed: feed, OfShard: true, Every: true} }
 
-// addDigests adds the digests of the feeds whose every shard readers wait for. Of other feeds not all shards were read.
+// addDigests adds a digest of all shards for each feed on which readers wait as a whole. For other feeds, the poll has
+// not read all shards.
 func addDigests(all map[Key]Watermark, waited []Key) map[Key]Watermark {
 	feeds := make(map[Key]Watermark)
 	for key, at := range all {

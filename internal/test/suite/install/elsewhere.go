@@ -233,7 +233,7 @@ func TestPublishedElsewhereIsRefused(t *testing.T) {
 		}{
 			{func(s *rowfeed.FeedSpec) { s.AdoptSequence = "" }, rowfeed.InvalidRequest, "--adopt-sequence TABLE:NAME"},
 			{func(s *rowfeed.FeedSpec) { s.Fence = true }, rowfeed.InvalidRequest, "--published-here --fence"},
-			{func(s *rowfeed.FeedSpec) { s.DataShards = 8 }, rowfeed.InvalidRequest, "parts without them"},
+			{func(s *rowfeed.FeedSpec) { s.DataShards = 8 }, rowfeed.InvalidRequest, "omit --data-shards"},
 			{func(s *rowfeed.FeedSpec) { s.Capture = feedtype.CaptureApp }, rowfeed.InvalidRequest, "capture column"},
 			{func(s *rowfeed.FeedSpec) { s.AdoptSequence = "sequences:none" }, rowfeed.Refused, "no row with name"},
 			{func(*rowfeed.FeedSpec) { write(x, "UPDATE kv SET feed_sync_id = 12 WHERE id = 3") }, rowfeed.Refused,

@@ -106,9 +106,9 @@ func TestBackFillPlacesNoPurgedRows(t *testing.T) {
 	})
 }
 
-// TestInfoListsShardsMovedMeanwhile (M59, M60): the only record of a shard is moved while Info searches for shards.
-// Info lists the shard.
-func TestInfoListsShardsMovedMeanwhile(t *testing.T) {
+// TestInfoListsShardWhoseOnlyRecordIsMovedMeanwhile (M59, M60): the only record of a shard is moved while Info searches
+// for shards. Info lists the shard.
+func TestInfoListsShardWhoseOnlyRecordIsMovedMeanwhile(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 0, time.Time{})
 		x.Publish(x.Feed)

@@ -53,7 +53,7 @@ var Tests = []func(*testing.T){
 	TestConcurrentRepairsRecordOnce,
 	TestRepairRecordsNoPurgedRows,
 	TestBackFillPlacesNoPurgedRows,
-	TestInfoListsShardsMovedMeanwhile,
+	TestInfoListsShardWhoseOnlyRecordIsMovedMeanwhile,
 	TestRetainAgePurgesOldEntries,
 	TestRetainCountKeepsNewestEntries,
 	TestRetainIsAtomic,
