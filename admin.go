@@ -96,7 +96,7 @@ func (i installation) Adoption(ctx context.Context) (*admin.Adoption, error) {
 	}
 	var err error
 	if a.Consumers, a.Others, a.Unadopted, err = install.Cursors(ctx, i.catalog.Store, r); err != nil {
-		err = i.catalog.Fail("read the cursors of before", err)
+		err = i.catalog.Fail("read the stored cursors", err)
 	}
 	return a, err
 }

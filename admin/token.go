@@ -254,7 +254,7 @@ func (db *Admin) tokenOf(ctx context.Context, text string) (*Token, error) {
 		scanToken)
 	switch {
 	case err != nil:
-		return nil, db.store.FailOwn(ctx, "tokens", "look one up", err)
+		return nil, db.store.FailOwn(ctx, "tokens", "look up a token", err)
 	case len(found) == 0 || found[0].State != TokenHolds:
 		return nil, errUnknownToken
 	}
@@ -271,7 +271,7 @@ func (db *Admin) StillHold(ctx context.Context, tokens []*Token) (holding []*Tok
 		found, err := store.All(ctx, db.store, db.store.On(), statements, "tokens",
 			dialect.Args{"hashes": dialect.List(hashes)}, scanToken)
 		if err != nil {
-			return nil, db.store.FailOwn(ctx, "tokens", "read which of them are valid", err)
+			return nil, db.store.FailOwn(ctx, "tokens", "read which tokens are valid", err)
 		}
 		for _, t := range found {
 			if t.State == TokenHolds {

@@ -43,7 +43,7 @@ func (t *Table) FindColumn(name string) *Column {
 // PositionProblem says why the column cannot hold positions, and what to do. It is empty if the column can.
 func (c *Column) PositionProblem() string {
 	if c.NoPosition == "" && !c.Nullable {
-		return "may not be NULL: let it, since rows that wait have no position"
+		return "is NOT NULL, but rows must wait for their position with NULL: drop the NOT NULL"
 	}
 	return c.NoPosition
 }
@@ -52,7 +52,7 @@ func (c *Column) PositionProblem() string {
 // empty if the column can.
 func (c *Column) ShardProblem(dataShards int) string {
 	if c.Generated {
-		return "is generated, where publishers write a row's shard: make it a plain column"
+		return "is generated, but publishers must write a row's shard into it: make it a plain column"
 	}
 	words := strings.FieldsFunc(strings.ToLower(c.Type), func(r rune) bool { return r == ' ' || r == '(' })
 	if c.Kind == feedtype.Dynamic || len(words) == 0 {

@@ -67,7 +67,7 @@ func (s *scanNumber) Scan(v any) (err error) {
 	case string:
 		s.n, err = strconv.ParseInt(v, 10, 64)
 	default:
-		err = fmt.Errorf("the driver answered %T for an integer", v)
+		err = fmt.Errorf("the driver returned %T for an integer", v)
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func (s *scanText) Scan(v any) error {
 			s.text = string(v)
 		}
 	default:
-		return errors.New("the driver answered no text")
+		return errors.New("the driver returned no text")
 	}
 	return nil
 }

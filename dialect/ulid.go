@@ -80,7 +80,7 @@ type ULIDRandom [10]byte
 // LastULIDMillis is the latest time that a ULID can have. It is in the year 10889.
 const LastULIDMillis = 1<<48 - 1
 
-var errTooMany = errors.New("between 1 and 2^62 ULIDs can be taken at once")
+var errTooMany = errors.New("a call can allocate from 1 to 2^62 ULIDs")
 
 // Take takes count ULIDs: first, and those that follow by adding to Low. next is the state after them.
 //

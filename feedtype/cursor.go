@@ -176,7 +176,7 @@ func (c Cursor) State() (CursorState, error) {
 	}
 	if before, part, ok := strings.Cut(rest, "_"); ok {
 		if p.Part, err = parseCursorPart(part); err != nil {
-			return bad("what is after '_' is not a part of a feed")
+			return bad("the text after '_' is not a part of a feed")
 		}
 		rest = before
 	}

@@ -137,4 +137,4 @@ func ParsePosition(text string) (Position, error) {
 }
 
 // ErrNoULID is the error for bytes or text that should be a ULID.
-var ErrNoULID = errors.New("it is no ULID")
+var ErrNoULID = errors.New("it is not a ULID")

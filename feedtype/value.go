@@ -31,7 +31,7 @@ func fromDatabase(kind Kind, raw any) (any, error) {
 		case string, int64, float64:
 			return raw, nil
 		}
-		return nil, fmt.Errorf("the driver answered %T, which is no value of the database: "+
+		return nil, fmt.Errorf("the driver returned %T, which is not a value of the database: "+
 			"open the pool without its settings that turn values into others, such as _texttotime", raw)
 	case Boolean:
 		switch v := raw.(type) {
@@ -47,7 +47,7 @@ func fromDatabase(kind Kind, raw any) (any, error) {
 	}
 	text, ok := toText(raw)
 	if !ok {
-		return nil, fmt.Errorf("the database answered %T for a value of kind %s", raw, kind)
+		return nil, fmt.Errorf("the database returned %T for a value of kind %s", raw, kind)
 	}
 	switch kind {
 	case JSON:
@@ -98,7 +98,7 @@ func toInteger(raw any) (any, error) {
 	}
 	u, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("the database answered %v (%T) for an integer", raw, raw)
+		return nil, fmt.Errorf("the database returned %v (%T) for an integer", raw, raw)
 	}
 	return u, nil
 }
@@ -118,7 +118,7 @@ func toFloat(kind Kind, raw any) (any, error) {
 	text, _ := toText(raw)
 	f, err := strconv.ParseFloat(text, floatBits(kind)) // accepts NaN, Infinity and -Infinity
 	if err != nil {
-		return nil, fmt.Errorf("the database answered %v (%T) for a floating-point number", raw, raw)
+		return nil, fmt.Errorf("the database returned %v (%T) for a floating-point number", raw, raw)
 	}
 	return f, nil
 }

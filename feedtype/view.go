@@ -131,7 +131,7 @@ func (v View) through(feed string, key, columns []Column) (*lens, error) {
 	for _, name := range v.Mask {
 		switch {
 		case named(key, name) >= 0:
-			return nil, refuse("leave it out of the mask; a row is told by its key, and so is a tombstone",
+			return nil, refuse("leave it out of the mask: readers need the key to identify rows and tombstones",
 				"column %q is of its key, and cannot be masked", name)
 		case named(columns, name) < 0:
 			return nil, refuse("mask some of "+columnNames(columns), "it delivers no column %q that could be masked",

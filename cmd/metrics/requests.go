@@ -20,7 +20,7 @@ func newRequests() *requests {
 		answered: counter("http_requests_total", "HTTP requests answered, by route and status.", "route", "status"),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rowfeed_http_request_seconds",
 			Help: "How long HTTP requests took, by route; " +
-				"with the wait of requests that wait for an entry, and of streams.",
+				"including the time that requests wait for an entry, and that streams last.",
 			Buckets: []float64{.001, .005, .025, .1, .25, 1, 2.5, 10, 30, 60}}, []string{"route"}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{Name: "rowfeed_http_requests_open",
 			Help: "Running HTTP requests, including those that wait, and streams."}),

@@ -121,14 +121,14 @@ func (w *window) attempt(ctx context.Context, batch []sink.Entry) ([]sink.Result
 	results := w.relay.Sink.Deliver(ctx, batch)
 	if len(results) != len(batch) {
 		end(feedtype.SpanEnd{})
-		return nil, fmt.Errorf("the sink answered %d results for %d entries", len(results), len(batch))
+		return nil, fmt.Errorf("the sink returned %d results for %d entries", len(results), len(batch))
 	}
 	e := Event{Kind: Delivered, Relay: w.relay.Name, Feed: w.feed, Shard: w.shard, Epoch: w.epoch, Batch: len(batch),
 		Took: time.Since(started)}
 	for i := range results {
 		r := &results[i]
 		if r.State != sink.Accepted && r.Err == nil {
-			r.Err = errors.New("the sink does not say why it was not accepted")
+			r.Err = errors.New("the sink gave no reason why the entry was not accepted")
 		}
 		switch r.State {
 		case sink.Accepted:
@@ -175,7 +175,7 @@ func (q *quiet) wait(ctx context.Context) error {
 	case <-t.C:
 	}
 	if left > rest {
-		return fmt.Errorf("the receiver asks to be left alone until %s", until.UTC().Format(time.RFC3339))
+		return fmt.Errorf("the receiver asks for no requests until %s", until.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

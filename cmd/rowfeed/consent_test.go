@@ -69,7 +69,7 @@ func TestUpgradeAndBumpSayWhoBeginsAgain(t *testing.T) {
 
 		if e == testdb.SQLite {
 			db.Exec(t, "DROP TRIGGER rowfeed_kv_insert")
-			if out := s.ok("feed upgrade kv --dry-run"); !strings.Contains(out, "kv: to mend: ") ||
+			if out := s.ok("feed upgrade kv --dry-run"); !strings.Contains(out, "kv: to repair: ") ||
 				s.fails(cli.ExitFailed, "check kv") == "" {
 				t.Errorf("--dry-run with a trigger that is missing: %s", out)
 			}
@@ -168,7 +168,7 @@ func TestUpgradeSaysWhatItWrites(t *testing.T) {
 			t.Fatal(r)
 		}
 		for _, line := range []string{"feed upgrade kv --data-shards 8 --dry-run", "feed upgrade kv --data-shards 8"} {
-			if errs := s.fails(cli.ExitFailed, line); !strings.Contains(errs, `column "shard" is its own`) {
+			if errs := s.fails(cli.ExitFailed, line); !strings.Contains(errs, `did not add its column "shard"`) {
 				t.Errorf("%s: %s", line, errs)
 			}
 		}

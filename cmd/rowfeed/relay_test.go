@@ -112,7 +112,7 @@ func TestRelayErrorsShowNoSecret(t *testing.T) {
 	s := withFeed(t)
 	for line, want := range map[string]string{
 		"relay kv":                                           "--to is missing",
-		"relay kv --to nowhere://hunter2":                    "no URL of a receiver",
+		"relay kv --to nowhere://hunter2":                    "not the URL of a receiver",
 		"relay kv --to env:NONE":                             `no variable "NONE"`,
 		"relay kv --to https://e.example --secret hunt!":     "not base64",
 		"relay kv --to sqlite:rowfeed.db --once":             "?table=NAME",

@@ -137,7 +137,7 @@ func (l *limiter) first(next http.Handler) http.Handler {
 		}
 		a := &arrival{address: clientAddress(r.RemoteAddr)}
 		if after := l.unknown.wouldWait(a.address); after > 0 {
-			refuse(w, r, tooMany("this address has been refused too often"), after)
+			refuse(w, r, tooMany("too many requests of this address were refused"), after)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), addressKey{}, a)))

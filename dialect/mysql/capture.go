@@ -175,7 +175,7 @@ func (d database) tables(f *dialect.Feed) ([]dialect.Step, error) {
 			// A trigger in MySQL copies a TIMESTAMP through the writer's local time. In the hour that the end
 			// of summer time repeats, it would record another key. The hint SET_VAR(time_zone=…) in the trigger
 			// corrects that, but crashes MySQL 9.7.
-			return nil, fmt.Errorf("key column %q is a TIMESTAMP, of which triggers cannot tell an hour from the "+
+			return nil, fmt.Errorf("key column %q is a TIMESTAMP, in which triggers cannot tell an hour from the "+
 				"next when summer time ends: "+
 				"use another unique index with --key, or make the column a DATETIME", c.Name)
 		}

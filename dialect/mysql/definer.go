@@ -216,8 +216,8 @@ func (d database) Takeovers(
 // untold says why an upgrade makes an object again: this login cannot see whether the account with whose rights
 // it ran is in order.
 func untold(what, account string) string {
-	return fmt.Sprintf("%s ran with the rights of %s, of which this login is not told whether it exists and may write",
-		what, account)
+	return fmt.Sprintf("%s ran with the rights of %s, and this login cannot see whether that account exists and "+
+		"may write", what, account)
 }
 
 // Strays implements [dialect.Copies]. If rowfeed's tables are in the database of the feed's table, triggers
@@ -256,10 +256,9 @@ func (d database) named(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	}
 	for _, x := range s.ours {
 		if x.named {
-			all = append(all, fmt.Sprintf("trigger %s on table %s names its database: a dump of that, "+
-				"loaded into another "+
-				"database of this server, would make its triggers here; run `rowfeed feed upgrade %s`", x.name,
-				t.Name, f.Name))
+			all = append(all, fmt.Sprintf("trigger %s on table %s names its database: a dump, "+
+				"loaded into another database of this server, would create its triggers here; run "+
+				"`rowfeed feed upgrade %s`", x.name, t.Name, f.Name))
 		}
 	}
 	return all, nil

@@ -136,8 +136,8 @@ func (d database) columns(ctx context.Context, q dialect.Querier, name feedtype.
 			case !strings.EqualFold(v[2], "bigint"):
 				c.NoPosition = "is " + c.Type + ": make it BIGINT"
 			case filled != "" && !strings.EqualFold(filled, "NULL"): // MariaDB writes NULL for no default
-				c.NoPosition = "has a value of its own, " + filled +
-					", where a row must wait with NULL: drop its default"
+				c.NoPosition = "has a default, " + filled +
+					", but rows must wait for their position with NULL: drop the default"
 			}
 			return c, nil
 		})

@@ -57,7 +57,7 @@ func quote(ident string) string {
 // that they read.
 func frame() (first, last []dialect.Step) {
 	return []dialect.Step{
-		{Note: "rows are read without locking them", SQL: "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"},
+		{Note: "reading rows does not lock them", SQL: "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"},
 		{Note: "when this runs out, run the script again", SQL: "SET SESSION lock_wait_timeout = 2"},
 	}, nil
 }

@@ -75,7 +75,7 @@ func (d database) checkIdle(ctx context.Context, tx dialect.Querier, idle time.D
 		return err
 	}
 	if have := time.Duration(allowed) * time.Second; have > idle {
-		return fmt.Errorf("this session may idle in a transaction for %s: set idle_write_transaction_timeout "+
+		return fmt.Errorf("this session may stay idle in a transaction for %s: set idle_write_transaction_timeout "+
 			"(MariaDB) or wait_timeout (both), for the session or in the connection's URL: %w", have,
 			errors.ErrUnsupported)
 	}

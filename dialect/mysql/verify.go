@@ -158,7 +158,8 @@ func (d database) judge(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			return err
 		}
 		if x.named {
-			x.remake = what + " named its database, so that a dump of it was not safe to load beside it"
+			x.remake = what + " named its database: a dump, loaded into another database of this server, would have " +
+				"created its triggers here"
 		}
 	}
 	return nil

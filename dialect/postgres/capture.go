@@ -21,7 +21,7 @@ var capture = dialect.NewStatements(captureFile)
 func (d database) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
 	for _, c := range f.Key {
 		if c.Kind == feedtype.JSON && c.Type != "jsonb" {
-			return nil, fmt.Errorf("key column %q is an array, which travels as JSON and cannot be turned back: "+
+			return nil, fmt.Errorf("key column %q is an array, which is sent as JSON and cannot be converted back: "+
 				"use another unique index with --key", c.Name)
 		}
 	}

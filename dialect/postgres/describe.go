@@ -102,10 +102,10 @@ func (d database) noPosition(ctx context.Context, q dialect.Querier, oid int64) 
 	case kind != "":
 		why = "is " + kind + ": make it bigint"
 	case filled != "":
-		why = "has a value of its own, " + filled + ", where a row must wait with NULL: drop its default"
+		why = "has a default, " + filled + ", but rows must wait for their position with NULL: drop the default"
 	case unique != "":
-		why = "is in the unique index " + unique + ", which makes publishers wait for those who refer to its rows: " +
-			"make that index partial, WHERE feed_sync_id IS NOT NULL"
+		why = "is in the unique index " + unique + ", so publishers wait for transactions with foreign keys to " +
+			"its rows: make that index partial, WHERE feed_sync_id IS NOT NULL"
 		err = dialect.One(ctx, q, syntax, statement(catalogs, "fit_unique_index"), dialect.Args{"index": unique}, &fit)
 	}
 	return why, fit, err
@@ -158,10 +158,10 @@ func (d database) describeColumns(ctx context.Context, q dialect.Querier, oid in
 			base = "" // a type of this name in another schema
 		}
 		if category == "C" {
-			c.NoKey = "has a composite type, of which a value with a NULL in it is neither NULL nor NOT NULL"
+			c.NoKey = "has a composite type: a value that contains a NULL is neither NULL nor NOT NULL"
 		}
 		if unequal {
-			c.NoKey = "has a domain over an enum or a range as its type, which PostgreSQL's operators do not take"
+			c.NoKey = "has a domain over an enum or a range as its type, which PostgreSQL's operators do not accept"
 		}
 		c.Kind, c.NoArithmetic = kindOf(base, category), base == "oid"
 		c.Exact = (isExact(base, c.Type) || category == "E") && determinate // each value of an enum has one text

@@ -132,10 +132,10 @@ func (d database) Describe(ctx context.Context, q dialect.Querier, t feedtype.Ta
 			case !strings.Contains(strings.ToUpper(c.Type), "INT"): // the column has another affinity
 				c.NoPosition = "is declared " + strconv.Quote(c.Type) + ": declare it INTEGER"
 			case hidden != 0:
-				c.NoPosition = "is generated, where a row must wait with NULL: make it a plain column"
+				c.NoPosition = "is generated, but rows must wait for their position with NULL: make it a plain column"
 			case otherwise != "" && !strings.EqualFold(otherwise, "NULL"):
-				c.NoPosition = "has a value of its own, " + otherwise +
-					", where a row must wait with NULL: leave out its default"
+				c.NoPosition = "has a default, " + otherwise +
+					", but rows must wait for their position with NULL: leave the default out"
 			}
 			switch anyType := strings.EqualFold(c.Type, "ANY"); {
 			case strict == 1 && anyType:

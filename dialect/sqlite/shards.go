@@ -26,7 +26,7 @@ func (d database) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.
 		return dialect.Shard{}, err
 	}
 	if bounds.Demanded {
-		return dialect.Shard{}, fmt.Errorf("SQLite knows no bound on idle transactions: %w", errors.ErrUnsupported)
+		return dialect.Shard{}, fmt.Errorf("SQLite cannot bound idle transactions: %w", errors.ErrUnsupported)
 	}
 	args := dialect.Args{"feed": f.Name, "shard": shard}
 	err := waiting(ctx, tx, bounds, func(ctx context.Context) error {

@@ -103,10 +103,11 @@ func (d database) columns(ctx context.Context, q dialect.Querier, table dialect.
 			case base != "bigint":
 				c.NoPosition = "is " + c.Type + ": make it bigint"
 			case filled != "" && !strings.EqualFold(filled, "(NULL)"):
-				c.NoPosition = "has a value of its own, " + filled + ", where a row must wait with NULL: drop its " +
-					"default"
+				c.NoPosition = "has a default, " + filled + ", but rows must wait for their position with NULL: " +
+					"drop the default"
 			case c.Generated:
-				c.NoPosition = "is filled by the server, where a row must wait with NULL: make it a plain column"
+				c.NoPosition = "is filled by the server, but rows must wait for their position with NULL: " +
+					"make it a plain column"
 			}
 			return c, err
 		})

@@ -65,7 +65,7 @@ func (d database) Usable(ctx context.Context, tx dialect.Querier) error {
 func (d database) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
 	bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgets, err error) {
 	if bounds.Demanded {
-		return first, nil, fmt.Errorf("SQL Server has no bound on the time that a transaction is idle: %w",
+		return first, nil, fmt.Errorf("SQL Server cannot bound idle transactions: %w",
 			errors.ErrUnsupported)
 	}
 	tighter := 0

@@ -53,9 +53,9 @@ func unkeyed(base, declared string) string {
 	switch {
 	case slices.Contains([]string{"text", "ntext", "image", "xml", "json", "vector", "geography", "geometry",
 		"sql_variant"}, base):
-		return "is " + base + ", of which no index can be made that tells values apart"
+		return "is " + base + ", and an index cannot tell its values apart"
 	case strings.HasSuffix(declared, "(max)"):
-		return "is " + declared + ", of which no index can be made: give it a length"
+		return "is " + declared + ", which cannot be indexed: give it a length"
 	case base == "timestamp" || base == "rowversion":
 		return "is " + base + ", which every UPDATE changes"
 	}

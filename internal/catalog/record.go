@@ -307,7 +307,7 @@ func (r *FeedRecord) MayBeSoWide(d *dialect.Dialect, table *dialect.Table) error
 	switch {
 	case columns > most:
 		cause = fmt.Sprintf("%d columns are to be delivered, and a page has room for %d: "+
-			"a statement of this database answers at most %d, with rowfeed's own", columns, most, answered)
+			"a statement of this database returns at most %d columns, including rowfeed's own", columns, most, answered)
 		next = fmt.Sprintf("name up to %d columns with --columns", most)
 	case lacking > 0 && len(table.Columns)+lacking > declared:
 		cause = fmt.Sprintf("it has %d columns, and capture column adds %d: a table of this database has at most %d",

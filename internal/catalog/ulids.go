@@ -133,7 +133,7 @@ func noULID(d *dialect.Dialect, feed *dialect.Feed, alias string) string {
 func FindWithoutULID(d *dialect.Dialect, feed *dialect.Feed) string {
 	return "find such rows with SELECT * FROM " + dialect.Qualified(d.Syntax, feed.Source) + " WHERE " +
 		noULID(d, feed, "") +
-		", give them what they lack or delete them, and keep others out with a CHECK: docs/ULIDS.md has it"
+		", correct or delete them, and let a CHECK constraint refuse new ones (docs/ULIDS.md)"
 }
 
 // HoldsNoULID is the error if a page, or the lock of a shard, finds a row without a ULID.

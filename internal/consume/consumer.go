@@ -132,7 +132,7 @@ func (c *Consumer) deliverOf(shard int,
 		}
 	}()
 	if deliver = c.DeliverShard(shard, epoch); deliver == nil {
-		err = errors.New("it answered no function")
+		err = errors.New("it returned no function")
 	}
 	return deliver, err
 }

@@ -255,7 +255,7 @@ func parsePlace(text string) (at [5]any, err error) {
 	}
 	if err != nil || len(parts) != len(at) {
 		return at, feedtype.Invalid("after",
-			"%q is not from a page of dead letters: copy it from the former page, or omit it", text)
+			"%q is not from a page of dead letters: copy it from the previous page, or omit it", text)
 	}
 	return [5]any{consumer, feed, shard, first, digest}, nil
 }

@@ -86,7 +86,7 @@ func (d *rebalance) dataShardOf(l storedLetter) (int, error) {
 	}
 	row, ok, err := feedtype.ParseRow(members, d.info.Key)
 	if err == nil && !ok {
-		err = errors.New("it has not the feed's key columns")
+		err = errors.New("it lacks the feed's key columns")
 	}
 	if err != nil {
 		return 0, err

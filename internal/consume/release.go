@@ -172,7 +172,7 @@ func (d *deadLetters) asDelete(l letter) ([]feedtype.Entry, error) {
 	// Use the generation of the letter: no other entry has this position there.
 	e, ok, err := feedtype.ParseEntry(wire, max(l.generation, -l.generation), &feedtype.Info{Key: d.key})
 	if err == nil && !ok {
-		err = errors.New("it has not the feed's key columns")
+		err = errors.New("it lacks the feed's key columns")
 	}
 	if err != nil {
 		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: d.object(), Cause: "the key of dead letter " +

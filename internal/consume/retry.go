@@ -146,8 +146,8 @@ func (r *retry) explain(err error) error {
 	case feedtype.CursorAhead, feedtype.HistoryLost, feedtype.GenerationChanged, feedtype.TombstonesExpired:
 		other := ""
 		if e.Code != feedtype.TombstonesExpired {
-			other = "if another source has a feed of this name, and is read under this consumer's name too, give " +
-				"each of them a name of its own; else "
+			other = "if a consumer of this name also reads a feed of this name from another database, give each " +
+				"consumer a name of its own; else "
 		}
 		return &feedtype.Error{Code: e.Code, Object: r.object(), Cause: "the source refused its cursor: " + e.Object +
 			": " + e.Cause, Err: e.Err, Next: other + "run `rowfeed consumer reset " + r.c.Name + " --feed " + r.feed +

@@ -216,7 +216,7 @@ func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *cata
 	}
 	if table.Column("name") == nil || table.Column(f.position) == nil {
 		return nil, tableError(feedtype.Refused, table.Name,
-			"--adopt-cursors takes a table of cursors with these columns",
+			"--adopt-cursors accepts a table of cursors with these columns",
 			"it has no column name, or neither value nor position")
 	}
 	statement, args := "former_cursors", f.args(db)

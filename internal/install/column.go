@@ -62,7 +62,7 @@ func HoldsExactKeys(r *catalog.FeedRecord) error {
 	for _, c := range r.Key {
 		if r.Capture == feedtype.CaptureColumn && !c.Exact {
 			return tableError(feedtype.Refused, r.Source,
-				"use --capture trigger, which takes such keys and every --shard-column, or name a unique index of "+
+				"use --capture trigger, which accepts such keys and every --shard-column, or name a unique index of "+
 					"other columns with --key, or give the column a type or collation in which equal values have "+
 					"the same text",
 				"capture column cannot follow key column %q (%s): its values can be equal although their text "+

@@ -224,7 +224,7 @@ func (c *creation) suggestQuotes(ctx context.Context, source feedtype.TableName)
 	}
 	next := "write the name in double quotes, and those in single ones for a shell: --table '\"" + text + "\"'"
 	return tableError(feedtype.Refused, feedtype.TableName{Name: text}, next,
-		"read as table %q in schema %q it cannot be followed, but there is a table of the whole name",
+		"table %q in schema %q cannot be followed, but there is a table whose name contains the dot",
 		source.Name, source.Schema)
 }
 

@@ -217,7 +217,7 @@ func (db *Database) dropped(ctx context.Context, q dialect.Querier, r *catalog.F
 	switch {
 	case waiting > 0:
 		before.Why = "changes that it recorded were not published before the drop, and deletes may be among them. " +
-			"`rowfeed publish --once " + r.Name + "` before a drop avoids it"
+			"`rowfeed publish --once " + r.Name + "` before a drop avoids this"
 	case outdated > 0 && !reset:
 		before.Why = fmt.Sprintf("%d of its rows were republished or unpublished, and these positions are not "+
 			"in the rows", outdated)
@@ -227,8 +227,8 @@ func (db *Database) dropped(ctx context.Context, q dialect.Querier, r *catalog.F
 
 // goneOn is the reason for which cursors are refused after the former publisher has given positions below the head.
 func goneOn(before *catalog.Dropped) string {
-	return fmt.Sprintf("the former publisher has gone on from position %d, below the feed's head %d: "+
-		"readers have passed such positions. `rowfeed feed drop --hand-back` avoids it", before.Former, before.Head)
+	return fmt.Sprintf("the former publisher has continued from position %d, below the feed's head %d: "+
+		"readers are past these positions. `rowfeed feed drop --hand-back` avoids this", before.Former, before.Head)
 }
 
 // PreviewDrop says what Drop would do to readers and to the team's tables.

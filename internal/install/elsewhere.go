@@ -62,7 +62,7 @@ func (f *Verifier) elsewhere(ctx context.Context, feed *dialect.Feed) ([]string,
 		return nil, f.Fail("read the sequence of its publisher", err)
 	case highest != nil && *highest > head:
 		return []string{fmt.Sprintf("a row of table %s has position %d, which is above the sequence %s at %d: readers "+
-			"get it when the sequence has come to it; let the publisher advance the sequence in the transaction in "+
+			"get it when the sequence has reached it; let the publisher advance the sequence in the transaction in "+
 			"which it gives positions", r.Source, *highest, r.AdoptSequence, head)}, nil
 	}
 	return nil, nil

@@ -18,8 +18,8 @@ func refuseHandBack(r *catalog.FeedRecord) error {
 	switch {
 	case r.Moved:
 		return feedError(feedtype.Refused, r.Name, "drop it without --hand-back",
-			"its positions were moved out of your table by --capture trigger, so your former publisher cannot go on "+
-				"from them")
+			"its positions were moved out of your table by --capture trigger, so your former publisher cannot "+
+				"continue from them")
 	case !r.LeavesPositions():
 		return feedError(feedtype.Refused, r.Name, "drop it without --hand-back",
 			"its positions are not in a column of your table, so there is nothing to hand back")
@@ -216,7 +216,7 @@ func (b *returning) cursor(ctx context.Context, table *formerTable, consumer str
 	}
 	if !exists {
 		b.plan.NotWritten = append(b.plan.NotWritten, fmt.Sprintf("consumer %q has no row in table %s: insert one "+
-			"with %s %d if a former reader is to go on for it", consumer, table.name, table.position, position))
+			"with %s %d if a former reader is to continue for it", consumer, table.name, table.position, position))
 	}
 	if len(above) > 0 { // a former reader may have continued since an earlier attempt
 		b.plan.NotWritten = append(b.plan.NotWritten, fmt.Sprintf("consumer %q is at position %d, and table %s has it "+

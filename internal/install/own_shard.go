@@ -35,13 +35,13 @@ func chooseShardColumn(d *dialect.Dialect, r *catalog.FeedRecord, table *dialect
 	r.ShardColumn = c.Name
 	switch {
 	case r.ShardIndex() >= 0 && r.PublishedElsewhere:
-		return refuse("take a column that holds data shards, or leave --shard-column and --data-shards out",
+		return refuse("name a column that holds data shards, or leave --shard-column and --data-shards out",
 			"rowfeed writes the data shards of keys together with positions, and another publisher gives these")
 	case r.ShardIndex() >= 0:
 		return nil
 	case c.NoArithmetic:
 		return refuse("declare it as an integer, such as bigint; or leave --shard-column out to have shards computed "+
-			"from the key", "its column %q is %s, with which the database does not calculate", c.Name, c.Type)
+			"from the key", "its column %q is %s, and the database cannot calculate with this type", c.Name, c.Type)
 	case c.Kind == feedtype.Dynamic && !strings.Contains(strings.ToUpper(c.Type), "INT"): // SQLite's rule
 		return refuse(next, "its column %q is %s, not an integer", c.Name, cmp.Or(c.Type, "without a type"))
 	case !d.OwnShards:
@@ -145,7 +145,7 @@ func leavesColumn(r *catalog.FeedRecord, table *dialect.Table) error {
 		fmt.Sprintf("drop the feed with `rowfeed feed drop %s`, and add it again with --adopt and --data-shards: with "+
 			"`--shard-column %s` the column is only read, and without it `rowfeed feed add` says what it writes",
 			r.Name, column.Name),
-		"its column %q is its own, and rowfeed would write data shards of keys into it", column.Name)
+		"rowfeed did not add its column %q, and would write data shards of keys into it", column.Name)
 }
 
 // keepsShards refuses to write data shards into a column of the table that has other values.

@@ -63,7 +63,7 @@ func (c *creation) predecessor(ctx context.Context) (*catalog.Dropped, error) {
 	was, _ := json.Marshal(known.Key)
 	now, _ := json.Marshal(r.Key)
 	if len(diffs) == 0 && string(was) != string(now) {
-		diffs = []string{"the columns of its key were declared otherwise"}
+		diffs = []string{"the columns of its key had other types"}
 	}
 	var lowest, highest *int64
 	syntax := c.db.Dialect.Syntax
@@ -85,7 +85,7 @@ func (c *creation) predecessor(ctx context.Context) (*catalog.Dropped, error) {
 		before.Why = "no row of the table has a position any more"
 	case gone && before.Former > 0 && before.Former < before.Head:
 		before.Why = fmt.Sprintf("its former sequence %s is gone, so rowfeed cannot tell whether the former publisher "+
-			"has gone on from position %d, below the feed's head %d", known.AdoptSequence, before.Former, before.Head)
+			"has continued from position %d, below the feed's head %d", known.AdoptSequence, before.Former, before.Head)
 	case !gone && former != before.Former && before.Former < before.Head:
 		before.Why = goneOn(&before)
 	}

@@ -71,7 +71,7 @@ func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(
 			return true, f.assignShards(ctx, dataShards, progress)
 		case r.State == catalog.StateElsewhere:
 			return conflict("run `rowfeed feed upgrade "+f.Name+" --published-here` first; parts of the feed can "+
-				"be read without data shards", "another publisher gives its positions, and would not give shards")
+				"be read without data shards", "another publisher gives its positions, and assigns no data shards")
 		case r.State == catalog.StateMoving:
 			return false, RefuseMoving(r, "change data shards")
 		case r.State != catalog.StateActive:
@@ -175,7 +175,7 @@ func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *cata
 		return 0, 0, err
 	}
 	if len(keys) > 0 && after != nil && dialect.KeyIdentity(keys[0].Key) == dialect.KeyIdentity(after) {
-		return 0, 0, fmt.Errorf("the walk along the keys does not advance beyond %v", after)
+		return 0, 0, fmt.Errorf("reading the rows in key order does not advance beyond key %v", after)
 	}
 	placed, err := f.recordShardless(ctx, tx, feed, keys)
 	if err != nil {

@@ -44,7 +44,7 @@ func (p *keyBatch) read(ctx context.Context, tx dialect.Querier, db *store.Store
 		return err
 	}
 	if len(p.keys) > 0 && p.after != nil && dialect.KeyIdentity(p.keys[0].Key) == dialect.KeyIdentity(p.after) {
-		return fmt.Errorf("reading in key order does not get beyond key %v", p.after)
+		return fmt.Errorf("reading the rows in key order does not advance beyond key %v", p.after)
 	}
 	// The record is read after the keys. If it is unchanged then, it was the same when the keys were read.
 	var n int64
@@ -188,17 +188,17 @@ func movedText(r *catalog.FeedRecord, k dialect.PlaceKey) string {
 	if k.Shard == nil || *k.Shard < 0 {
 		return holds + ": no reader of a part gets the row"
 	}
-	return fmt.Sprintf("%s, and the key stays in data shard %d, which it had first: set the column to %d, or leave "+
-		"it; readers of that shard get the row", holds, *k.Shard, *k.Shard)
+	return fmt.Sprintf("%s, but the key stays in data shard %d, which it had first, and readers of that shard get the "+
+		"row: set the column to %d, or leave it", holds, *k.Shard, *k.Shard)
 }
 
 // misplacedText says where a key is that belongs to a shard.
 func misplacedText(k dialect.PlaceKey, shard int) string {
 	switch {
 	case k.Shard == nil:
-		return fmt.Sprintf("it has no data shard, and belongs to shard %d", shard)
+		return fmt.Sprintf("it has no data shard, but belongs to shard %d", shard)
 	case *k.Shard != int64(shard):
-		return fmt.Sprintf("it is in data shard %d, and belongs to shard %d", *k.Shard, shard)
+		return fmt.Sprintf("it is in data shard %d, but belongs to shard %d", *k.Shard, shard)
 	}
 	return fmt.Sprintf("it is in data shard %d, but in bucket %d, which belongs to another shard", shard, *k.Bucket)
 }

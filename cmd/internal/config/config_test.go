@@ -102,7 +102,7 @@ config r.yaml:5: relays[0]: the key to is missing.
 config r.yaml:6: relays[0]: there is no key "too". Next: write "to" if
 config r.yaml:7: relays[0].limit: 0 is not a whole number between 1 and 10000.
 config r.yaml:8: relays[0].secret[1]: the value is not text.
-config r.yaml:11: relays[1].lease: the value is not a time as 10s or 1m30s.
+config r.yaml:11: relays[1].lease: the value is not a time like 10s or 1m30s.
 config r.yaml:12: max_waiting: the value is not a whole number`
 	got := strings.Split(fmt.Sprint(err), "\n")
 	for i, line := range strings.Split(want, "\n") {

@@ -33,9 +33,9 @@ relays:
     secret: [env:HOOK_SECRET]
 `+"```"+`
 
-An empty key counts as not given. `, top.Title, top.Description)
-	fmt.Fprintf(&out, "Secrets do not have to be in the file: "+
-		"if a key allows it, env:NAME is the value of an environment variable, file:PATH the content of a file.\n")
+An empty key counts as missing. `, top.Title, top.Description)
+	fmt.Fprintf(&out, "Secrets need not be in the file: "+
+		"if a key allows it, env:NAME is the value of an environment variable, and file:PATH the content of a file.\n")
 	writeKeys(&out, top, top, "", 2)
 	return out.String(), nil
 }

@@ -153,7 +153,7 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 func TestInvalidValuesAreNotShown(t *testing.T) {
 	for text, want := range map[string]string{
 		"relays:\n  - feed: kv\n    to: stdout\n    lease: hunter22\n": "config rowfeed.yaml:4: relays[0].lease: " +
-			"the value is not a time as 10s or 1m30s. Next: give a time as 10s or 1m30s, or see " +
+			"the value is not a time like 10s or 1m30s. Next: give a time like 10s or 1m30s, or see " +
 			"`rowfeed config reference`",
 		"relays:\n  - feed: kv\n    secret: [hunter22]\n": "config rowfeed.yaml:2: relays[0]: the key to is missing. " +
 			"Next: give it; a relay needs feed and to",

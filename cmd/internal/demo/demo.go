@@ -167,7 +167,7 @@ func finish(
 	}
 	verdict := "feed and table agree"
 	if len(findings) > 0 {
-		verdict = fmt.Sprintf("rowfeed check finds %d things wrong, first: %s", len(findings), findings[0].Problem)
+		verdict = fmt.Sprintf("rowfeed check finds %d problems; the first: %s", len(findings), findings[0].Problem)
 	}
 	fmt.Fprintf(cfg.Out, "\nIn %s: %s; %d positions published; %s.\n", took.Round(100*time.Millisecond), w.summary(),
 		published.Load(), verdict)

@@ -101,7 +101,7 @@ func adviseSQLite(path string, readOnly bool, err error) (cause, next string) {
 	if errors.As(err, &coded) {
 		switch coded.Code() & 0xff {
 		case sqlite3.SQLITE_NOTADB:
-			return fmt.Sprintf("file %s is no SQLite database, or it is encrypted", path), "check the path"
+			return fmt.Sprintf("file %s is not a SQLite database, or it is encrypted", path), "check the path"
 		case sqlite3.SQLITE_CORRUPT:
 			return fmt.Sprintf("file %s is damaged",
 				path), "restore it from a backup, and run `rowfeed feed bump` for its feeds"

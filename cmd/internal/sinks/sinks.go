@@ -192,7 +192,7 @@ func openReceiver(o Options) (sink.Sink, error) {
 	case "kafka":
 		return openKafka(o.To)
 	}
-	return nil, malformed("it is no URL of a receiver")
+	return nil, malformed("it is not the URL of a receiver")
 }
 
 // malformed quotes nothing, because the error may be in the password.

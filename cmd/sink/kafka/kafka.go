@@ -107,7 +107,7 @@ func (c Config) login() (kgo.Opt, error) {
 	case "scram-sha-512":
 		return kgo.SASL(hashed.AsSha512Mechanism()), nil
 	}
-	return nil, invalid(fmt.Sprintf("%q is not a mechanism to log in", c.Mechanism),
+	return nil, invalid(fmt.Sprintf("%q is not a login mechanism", c.Mechanism),
 		"use plain, scram-sha-256 or scram-sha-512")
 }
 

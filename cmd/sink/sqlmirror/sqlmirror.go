@@ -76,7 +76,7 @@ func New(ctx context.Context, cfg Config) (*Sink, error) {
 	}
 	s.sweep = feedtype.TableName{Schema: s.name.Schema, Name: sweepName(s.name.Name)}
 	if err := s.makeSweep(ctx, cfg.Pool); err != nil {
-		return nil, s.fail("make the table "+s.sweep.String()+" beside it", err)
+		return nil, s.fail("create the table "+s.sweep.String(), err)
 	}
 	return s, nil
 }

@@ -30,6 +30,7 @@ type App struct {
 	WithoutLease       bool // a flag of publish and serve only
 	JSON               bool // print JSON, of the commands with AddOutput
 	wide               bool // print all columns of tables
+	watch              bool // print again and again, of the commands with AddWatch
 	verbose            bool
 	logFormat          oneOf
 	logLevel           oneOf

@@ -38,11 +38,13 @@ func escape(text string) string {
 	return b.String()
 }
 
-// PrintJSON prints a value as indented JSON.
+// PrintJSON prints a value as indented JSON, with --watch as a line.
 func (a *App) PrintJSON(v any) error {
 	e := json.NewEncoder(a.Stdout)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
+	if !a.watch {
+		e.SetIndent("", "  ")
+	}
 	return e.Encode(v)
 }
 

@@ -178,7 +178,7 @@ func (o *feedAddOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.fence, "fence", false,
 		"make triggers that refuse a feed_sync_id which rowfeed's publisher does not give (capture column)")
 	f.BoolVar(&o.publishedElsewhere, "published-elsewhere", false,
-		"serve a table whose positions your own publisher goes on to give (capture column; with --adopt-sequence)")
+		"serve a table whose positions your own publisher continues to give (capture column; with --adopt-sequence)")
 	f.BoolVar(&o.adopt, "adopt", false, "keep the positions in the table's own column feed_sync_id (capture column)")
 	f.StringVar(&o.adoptSequence, "adopt-sequence", "",
 		"continue from the value in a former `table` of sequences: TABLE[:NAME]")

@@ -249,7 +249,7 @@ func (o *feedUpgradeOptions) preview(ctx context.Context, a *cli.App, f *rowfeed
 		return err
 	}
 	for i, problem := range lines {
-		lines[i] = "to mend: " + problem
+		lines[i] = "to repair: " + problem
 	}
 	if now := f.Admin().Retention(); o.retain.Given && now != o.retain.Retention {
 		lines = append(lines, fmt.Sprintf("to change: entries are kept %s, no longer %s",
@@ -325,7 +325,7 @@ func rowsOf(ctx context.Context, f *rowfeed.Feed) func() (int64, error) {
 func kept(r rowfeed.Retention) string {
 	switch {
 	case r.Count > 0:
-		return fmt.Sprintf("up to %d of a shard", r.Count)
+		return fmt.Sprintf("up to %d per shard", r.Count)
 	case r.Age > 0:
 		return "for " + r.Age.String()
 	}

@@ -147,6 +147,7 @@ of a feed that are behind.`,
 	}
 	o.bind(cmd)
 	a.AddOutput(cmd, true)
+	a.AddWatch(cmd)
 	return cmd
 }
 
@@ -307,10 +308,11 @@ func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	defer s.Close()
-	all, err := s.Admin().Consumers(ctx, o.id())
-	if err != nil {
-		return err
-	}
+	return cli.Watch(ctx, a, func() ([]admin.ConsumerStatus, error) { return s.Admin().Consumers(ctx, o.id()) },
+		func(all []admin.ConsumerStatus) error { return o.print(a, all) })
+}
+
+func (o *consumerOptions) print(a *cli.App, all []admin.ConsumerStatus) error {
 	switch {
 	case a.JSON:
 		return a.PrintJSON(all)

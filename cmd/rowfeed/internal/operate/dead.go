@@ -300,7 +300,7 @@ func (o *deadPage) show(ctx context.Context, a *cli.App) error {
 	}
 	letters := []shownLetter{}
 	for _, l := range page.Letters {
-		shown := shownLetter{DeadLetter: l, reason: "a retry delivers no row now"}
+		shown := shownLetter{DeadLetter: l, reason: "the key has no row now"}
 		e, err := s.Admin().LetterRow(ctx, l)
 		switch {
 		case errors.Is(err, rowfeed.UnknownFeed):

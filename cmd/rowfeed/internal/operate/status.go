@@ -61,6 +61,7 @@ not show is "" or null. "holders_told" says which holders the database shows: "a
 "waited-for" (only holders of shards that another transaction waits for: MariaDB) or
 "none" (SQLite, or missing rights).`,
 		Example: `  rowfeed status
+  rowfeed status --watch
   rowfeed status kv --json`,
 		Args: cli.Args(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,6 +75,7 @@ not show is "" or null. "holders_told" says which holders the database shows: "a
 		},
 	}
 	a.AddOutput(cmd, true)
+	a.AddWatch(cmd)
 	return cmd
 }
 
@@ -83,7 +85,23 @@ func (o *statusOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	defer s.Close()
+	return cli.Watch(ctx, a, func() ([]*admin.Status, error) { return o.load(ctx, s) },
+		func(all []*admin.Status) error {
+			switch {
+			case a.JSON && o.name != "":
+				return a.PrintJSON(all[0])
+			case a.JSON:
+				return a.PrintJSON(all)
+			case len(all) == 0:
+				return a.PrintLine("there are no feeds; `rowfeed feed add NAME --table T` makes one")
+			}
+			return printStatus(a, all)
+		})
+}
+
+func (o *statusOptions) load(ctx context.Context, s *cli.Session) ([]*admin.Status, error) {
 	var feeds []*rowfeed.Feed
+	var err error
 	if o.name == "" {
 		feeds, err = s.Feeds(ctx)
 	} else {
@@ -92,25 +110,17 @@ func (o *statusOptions) run(ctx context.Context, a *cli.App) error {
 		feeds = []*rowfeed.Feed{f}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	all := []*admin.Status{}
 	for _, f := range feeds {
 		status, err := f.Admin().Status(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all = append(all, status)
 	}
-	switch {
-	case a.JSON && o.name != "":
-		return a.PrintJSON(all[0])
-	case a.JSON:
-		return a.PrintJSON(all)
-	case len(all) == 0:
-		return a.PrintLine("there are no feeds; `rowfeed feed add NAME --table T` makes one")
-	}
-	return printStatus(a, all)
+	return all, nil
 }
 
 func printStatus(a *cli.App, all []*admin.Status) error {

@@ -264,7 +264,7 @@ func TestInvalidDeliverShardEndsConsumer(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		for want, answer := range map[string]func(int, int64) deliver{
-			"it answered no function": func(int, int64) deliver { return nil },
+			"it returned no function": func(int, int64) deliver { return nil },
 			"panic: off the rails":    func(int, int64) deliver { panic("off the rails") },
 		} {
 			for _, shards := range []int{1, 2} {

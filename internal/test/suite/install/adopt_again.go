@@ -83,9 +83,9 @@ func TestFeedAddedAgainContinues(t *testing.T) {
 func TestFormerPositionsAreNoticedWithoutSequence(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		for _, c := range []struct{ sequence, before, reason string }{
-			{"", "", "has gone on from position 9"},
-			{"sequences", "", "has gone on from position 9"},
-			{"sequences:other", "", "has gone on from position 9"},
+			{"", "", "has continued from position 9"},
+			{"sequences", "", "has continued from position 9"},
+			{"sequences:other", "", "has continued from position 9"},
 			{"", "DROP TABLE sequences", "sequences is gone"},
 		} {
 			createPositioned(x, "feed_sync_id BIGINT NULL")

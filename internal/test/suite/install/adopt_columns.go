@@ -53,7 +53,7 @@ func TestUnfitPositionColumnIsNotAdopted(t *testing.T) {
 		}
 		wantProblem("")
 		x.Exec(x.Statements("install.set_position_default")...)
-		wantProblem("value of its own")
+		wantProblem("has a default")
 		if !x.Has.KeyShareLocks {
 			return
 		}

@@ -309,7 +309,7 @@ func TestRepeatedHandBackLowersNoSequenceOrCursor(t *testing.T) {
 		dropFeed(x)
 		write(x, "UPDATE kv SET v = 99, feed_sync_id = NULL WHERE id = 1")
 		ownPass(x, 1) // 13, below the head
-		if plan := previewDrop(x, true); !strings.Contains(plan.Restart, "has gone on from position 12") {
+		if plan := previewDrop(x, true); !strings.Contains(plan.Restart, "has continued from position 12") {
 			x.Errorf("the preview is %+v", plan)
 		}
 		if _, err := x.RF.HandBackFeed(x.Ctx, "kv"); err != nil {

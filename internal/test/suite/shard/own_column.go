@@ -355,7 +355,7 @@ func TestUnfitOwnShardColumnIsRefused(t *testing.T) {
 			spec.Name, spec.Table, spec.ShardColumn = "lanes", "lanes", "lane"
 			_, err = x.RF.AddFeed(x.Ctx, spec, nil)
 			x.WantCode(err, rowfeed.Refused)
-			if !strings.Contains(err.Error(), "does not calculate") {
+			if !strings.Contains(err.Error(), "cannot calculate") {
 				x.Error(err)
 			}
 		})

@@ -164,7 +164,7 @@ func TestCaptureColumnRefusesInexactKeys(t *testing.T) {
 			spec := rowfeed.FeedSpec{Name: name, Table: name, Capture: feedtype.CaptureColumn}
 			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
 			x.WantCode(err, rowfeed.Refused)
-			if !strings.Contains(err.Error(), "--capture trigger, which takes such keys and every --shard-column") {
+			if !strings.Contains(err.Error(), "--capture trigger, which accepts such keys and every --shard-column") {
 				x.Errorf("the refusal does not say how to go on: %v", err)
 			}
 			if feeds, err := x.RF.Feeds(x.Ctx); err != nil || len(feeds) != 0 {
