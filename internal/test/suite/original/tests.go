@@ -8,6 +8,7 @@ import "testing"
 var Tests = []func(*testing.T){
 	TestWritersOfOriginalRaceReaders,
 	TestReadersOfOriginalRaceEachOther,
+	TestConsumerOfOriginalKeepsItsCursor,
 	TestReadersOfOriginalMoveRecords,
 	TestFormerULIDsAreKept,
 	TestWritersOfOriginalTakeULIDs,
