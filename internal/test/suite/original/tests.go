@@ -12,5 +12,6 @@ var Tests = []func(*testing.T){
 	TestReadersOfOriginalMoveRecords,
 	TestFormerULIDsAreKept,
 	TestWritersOfOriginalTakeULIDs,
+	TestTableKeyedByULIDGetsShardColumn,
 	TestObjectsOfOthersAreKept,
 }
