@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -35,6 +37,35 @@ func byClient(t *testing.T, db *testdb.Database, script string) {
 	if out, err := client.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+}
+
+// TestPrintSaysWhetherItNeedsServer: without a server --print prints, or its help says that it needs one.
+func TestPrintSaysWhetherItNeedsServer(t *testing.T) {
+	runs := map[string]string{"rowfeed init": "init", "rowfeed migrate up": "migrate up",
+		"rowfeed feed bump": "feed bump kv", "rowfeed feed add": "feed add kv --table kv --key id:bigint"}
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, below := range cmd.Commands() {
+			visit(below)
+		}
+		flag := cmd.Flags().Lookup("print")
+		if flag == nil {
+			return
+		}
+		run, without := runs[cmd.CommandPath()]
+		want := "; needs a server"
+		if without {
+			want = "; needs no server"
+			r := newShell(t).run(strings.Fields(run + " --print --db sqlserver:")...)
+			if r.code != 0 || !strings.Contains(r.out, "[rowfeed_") {
+				t.Errorf("%s: %d, %s", run, r.code, r.err)
+			}
+		}
+		if !strings.HasSuffix(flag.Usage, want) {
+			t.Errorf("%s --print: %q does not end with %q", cmd.CommandPath(), flag.Usage, want)
+		}
+	}
+	visit(newRoot(&cli.App{Getenv: func(string) string { return "" }}))
 }
 
 // TestPrintedScriptRuns (M28): the script of --print runs in the database's own client and makes the feed.

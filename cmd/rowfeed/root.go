@@ -17,7 +17,8 @@ import (
 func newRoot(a *cli.App) *cobra.Command {
 	root := cli.NewGroup("rowfeed", "Turn the tables of a SQL database into change feeds",
 		`rowfeed turns tables of an ordinary SQL database (SQLite, PostgreSQL, MySQL,
-MariaDB) into change feeds. A reader of a feed misses no row.
+MariaDB, and with --experimental SQL Server) into change feeds. A reader of a feed
+misses no row.
 
 Triggers record which keys were written. After the commit, a publisher gives every key
 a position. Readers fetch "position > cursor", page by page.

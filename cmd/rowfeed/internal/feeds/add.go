@@ -91,11 +91,11 @@ not shown, and "status" reports them. Such a publisher does not publish deletes:
 reader keeps the deleted row. "feed upgrade --published-here" lets rowfeed take over.
 
 With --mode blocking rows are only inserted, and each row contains its position: a
-ULID of 16 bytes in --position-column (uuid or bytea on PostgreSQL, binary(16) on
-MariaDB and MySQL, BLOB on SQLite). Writers get it from Feed.Lock in the transaction
-that inserts the row. Each value of --shard-column, an integer, is a shard with an
-order and cursors of its own. A unique index on both columns, the shard first, must
-exist.
+ULID of 16 bytes in --position-column (uuid or bytea on PostgreSQL, BLOB on SQLite,
+binary(16) on MariaDB, MySQL and SQL Server). Writers get it from Feed.Lock in the
+transaction that inserts the row. Each value of --shard-column, an integer, is a shard
+with an order and cursors of its own. A unique index on both columns, the shard first,
+must exist.
 
 With --mode outbox rows are only inserted, too, and writers append a record of each
 row to rowfeed's table outbox_NAME, in the transaction of the row. They do so with

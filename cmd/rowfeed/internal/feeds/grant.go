@@ -31,11 +31,13 @@ table of changes (--capture app). If triggers record the changes, writers need n
 right. A reader fetches, and serves with "serve --no-publish". It moves no records out
 of an outbox: that needs a publisher with another login.
 
-LOGIN is a role of PostgreSQL, or an account of MariaDB or MySQL as app (which is
-app@%) or app@10.0.0.%. It may be a role that others are members of. Give --writer and
---reader as often as you like. The rights survive "feed upgrade", and end with "feed
-drop" or "feed revoke". The owner of rowfeed's tables needs no grant, and is refused.
-SQLite has no logins.
+LOGIN is a role of PostgreSQL, an account of MariaDB or MySQL as app (which is app@%)
+or app@10.0.0.%, or a user of the database on SQL Server. It may be a role that others
+are members of. Give --writer and --reader as often as you like. The rights survive
+"feed upgrade", and end with "feed drop" or "feed revoke". The owner of rowfeed's tables
+needs no grant, and is refused. SQLite has no logins.
+
+--print changes nothing. It needs a server, because it reads the feed's record.
 
 With --json, as in "feed revoke": {"feed":"ev","writers":["app"],"readers":[]}: all
 logins that now have rights on the feed.`,
@@ -67,7 +69,7 @@ func (o *grantOptions) command(a *cli.App, cmd *cobra.Command) *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&o.logins.Writers, "writer", nil, "a `login` that writes; may be given more than once")
 	f.StringArrayVar(&o.logins.Readers, "reader", nil, "a `login` that reads; may be given more than once")
-	f.BoolVar(&o.print, "print", false, "print the SQL instead of running it")
+	f.BoolVar(&o.print, "print", false, "print the SQL instead of running it; needs a server")
 	a.AddOutput(cmd, false)
 	return cmd
 }

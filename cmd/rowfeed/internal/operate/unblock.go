@@ -46,8 +46,8 @@ then. SQLite has no sessions that could be ended.
 
 The login needs: on PostgreSQL the role pg_signal_backend or that of the session; on
 MariaDB CONNECTION ADMIN and PROCESS; on MySQL CONNECTION_ADMIN, PROCESS and SELECT on
-performance_schema. To end sessions of the same user, it does not need the first
-right.
+performance_schema; on SQL Server ALTER ANY CONNECTION and VIEW SERVER STATE. To end
+sessions of the same user, it does not need the first right, except on SQL Server.
 
 With --json: {"shard":5,"holder":{"session":"42","user":"app","host":"…",
 "application":"…","since":"…","age_seconds":61.5,"state":"…","state_seconds":60.1,

@@ -39,7 +39,7 @@ func TestDocumentedTSQLParses(t *testing.T) {
 			parse(t, b.Text)
 		}
 	}
-	if n < 5 {
-		t.Errorf("the page has %d blocks of T-SQL, want at least 5", n)
+	if n < 8 {
+		t.Errorf("the page has %d blocks of T-SQL, want at least 8", n)
 	}
 }

@@ -16,13 +16,16 @@ type load struct {
 	after                  bool
 }
 
-// TestReadersOfOriginalMissNoRowOfConcurrentWriters: many writers take turns at one shard, while readers without locks
-// page through the table. Every reader gets each writer's rows in their order, and misses none.
+// small and heavy are the loads of the original's own tests of both modes.
+var small, heavy = load{writers: 10, rows: 100, readers: 5}, load{writers: 10, rows: 200, readers: 10}
+
+// TestReadersOfOriginalMissNoRowOfConcurrentWriters: many writers take turns at one shard, while readers without locks page
+// through the table. Every reader gets each writer's rows once, in their order.
 func TestReadersOfOriginalMissNoRowOfConcurrentWriters(t *testing.T) {
-	each(t, "original.blocking_table", func(x *suite.Env) {
+	eachLoad(t, "original.blocking_table", []load{small, heavy}, func(x *suite.Env, l load) {
 		f := x.Add(blocking())
 		run(x, "original.set_up_blocking")
-		race(x, load{writers: 10, rows: 100, readers: 5}, "original.append_one", func(cursor string) ([]row, error) {
+		race(x, l, "original.append_one", func(cursor string) ([]row, error) {
 			return query(x, "original.read_rows", 0, cursor)
 		})
 		x.WantSound(f)
@@ -30,18 +33,41 @@ func TestReadersOfOriginalMissNoRowOfConcurrentWriters(t *testing.T) {
 }
 
 // TestReadersOfOriginalMissNoRowThatOthersMove: many readers move the records of one shard, whose writers go on
-// meanwhile or have ended. Every reader gets each writer's rows in their order, and misses none.
+// meanwhile or have ended. Every reader gets each writer's rows once, in their order.
 func TestReadersOfOriginalMissNoRowThatOthersMove(t *testing.T) {
-	for _, l := range []load{{writers: 10, rows: 100, readers: 5}, {writers: 1, rows: 1000, readers: 20, after: true}} {
-		t.Run(fmt.Sprintf("%d writers %d readers", l.writers, l.readers), func(t *testing.T) {
-			each(t, "original.outbox_table", func(x *suite.Env) {
-				f := x.Add(outbox())
-				run(x, "original.set_up_outbox")
-				race(x, l, "original.append_record", func(cursor string) ([]row, error) {
-					return query(x, "original.read_page", cursor, 10)
-				})
-				x.WantSound(f)
-			})
+	loads := []load{small, heavy, {writers: 1, rows: 1000, readers: 20, after: true}}
+	eachLoad(t, "original.outbox_table", loads, func(x *suite.Env, l load) {
+		f := x.Add(outbox())
+		run(x, "original.set_up_outbox")
+		race(x, l, "original.append_record", func(cursor string) ([]row, error) {
+			return query(x, "original.read_page", cursor, 10)
+		})
+		x.WantSound(f)
+	})
+}
+
+// TestConsumerOfOriginalKeepsItsCursor: the consumer that mssql-changefeed documents for its blocking mode processes a
+// page, and stores its cursor in the same transaction. While writers append, it processes each row once.
+func TestConsumerOfOriginalKeepsItsCursor(t *testing.T) {
+	each(t, "original.blocking_table", func(x *suite.Env) {
+		f := x.Add(blocking())
+		run(x, "original.set_up_blocking")
+		run(x, "original.consumer_tables")
+		race(x, load{writers: 10, rows: 100, readers: 1}, "original.append_one", func(string) ([]row, error) {
+			return query(x, "original.consume_page")
+		})
+		if n := count(x, "original.count_consumed"); n != 1000 {
+			x.Errorf("%d rows were processed, want 1000", n)
+		}
+		x.WantSound(f)
+	})
+}
+
+// eachLoad runs f with each load on a database of its own, with a table of the given text of the fixture.
+func eachLoad(t *testing.T, table string, loads []load, f func(x *suite.Env, l load)) {
+	for _, l := range loads {
+		t.Run(fmt.Sprintf("%d writers %d rows %d readers", l.writers, l.rows, l.readers), func(t *testing.T) {
+			each(t, table, func(x *suite.Env) { f(x, l) })
 		})
 	}
 }
@@ -90,6 +116,9 @@ func readAll(l load, page func(cursor string) ([]row, error)) error {
 		for _, r := range rows {
 			if r.no != next[r.of] {
 				return fmt.Errorf("after %s row %d of writer %d came, want %d", cursor, r.no, r.of, next[r.of])
+			}
+			if number(r.ulid) <= cursor {
+				return fmt.Errorf("after %s came %s", cursor, number(r.ulid))
 			}
 			next[r.of]++
 			cursor = number(r.ulid)

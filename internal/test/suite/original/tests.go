@@ -8,8 +8,10 @@ import "testing"
 var Tests = []func(*testing.T){
 	TestReadersOfOriginalMissNoRowOfConcurrentWriters,
 	TestReadersOfOriginalMissNoRowThatOthersMove,
+	TestConsumerOfOriginalKeepsItsCursor,
 	TestReadersOfOriginalMoveRecords,
 	TestFormerULIDsAreKept,
 	TestWritersOfOriginalTakeULIDs,
+	TestTableKeyedByULIDGetsShardColumn,
 	TestObjectsOfOthersAreKept,
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
@@ -40,6 +41,21 @@ func TestWritersOfOriginalTakeULIDs(t *testing.T) {
 
 		if n := entries(x, f, 3); n != 11 {
 			x.Errorf("rowfeed reads %d entries of shard 3, want 11", n)
+		}
+		x.WantSound(f)
+	})
+}
+
+// TestTableKeyedByULIDGetsShardColumn: a table whose key is the ULID alone gets a shard column with a default, as the
+// page for users of mssql-changefeed says. The SQL of its writers stays as it is.
+func TestTableKeyedByULIDGetsShardColumn(t *testing.T) {
+	each(t, "original.table_keyed_by_ulid", func(x *suite.Env) {
+		run(x, "original.add_shard_column")
+		f := x.Add(rowfeed.FeedSpec{Name: "note", Table: "parcel.Note", Mode: rowfeed.ModeBlocking,
+			PositionColumn: "Id", ShardColumn: "Shard"})
+		run(x, "original.append_note")
+		if n := entries(x, f, 0); n != 2 {
+			x.Errorf("rowfeed reads %d entries of shard 0, want 2", n)
 		}
 		x.WantSound(f)
 	})
