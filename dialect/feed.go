@@ -60,7 +60,7 @@ type Column struct {
 	// FitPosition are statements that remove the cause of NoPosition, for example a unique index. It is empty if only a
 	// change of the column itself could remove it.
 	FitPosition string `json:"-"`
-	// Generated says that the database computes the column's values.
+	// Generated says that the database gives the column its values, and that statements cannot write others.
 	Generated bool `json:"-"`
 	// Virtual says that the value is computed at each read. Triggers see NULL instead.
 	Virtual bool `json:"-"`

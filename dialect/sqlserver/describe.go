@@ -88,6 +88,7 @@ func (d database) columns(ctx context.Context, q dialect.Querier, table dialect.
 			var length, precision, scale, identity int
 			err := rows.Scan(&c.Name, &base, &length, &precision, &scale, &collation, &c.Nullable, &c.Generated,
 				&filled, &identity)
+			c.Generated = c.Generated || identity != 0
 			c.Type = declared(base, length, precision, scale)
 			c.Decl = c.Type
 			if base == "timestamp" { // a table has only one, and the server fills it
@@ -104,7 +105,7 @@ func (d database) columns(ctx context.Context, q dialect.Querier, table dialect.
 			case filled != "" && !strings.EqualFold(filled, "(NULL)"):
 				c.NoPosition = "has a value of its own, " + filled + ", where a row must wait with NULL: drop its " +
 					"default"
-			case identity != 0 || c.Generated:
+			case c.Generated:
 				c.NoPosition = "is filled by the server, where a row must wait with NULL: make it a plain column"
 			}
 			return c, err
@@ -147,7 +148,8 @@ func (d database) describeUnique(ctx context.Context, q dialect.Querier, named d
 				t.Unique = append(t.Unique, dialect.Index{Name: index, Primary: primary, Partial: filtered})
 				drops[index] = "DROP INDEX " + quote(index) + " ON " + dialect.Qualified(syntax, t.Name)
 				if constraint {
-					drops[index] = "ALTER TABLE " + dialect.Qualified(syntax, t.Name) + " DROP CONSTRAINT " + quote(index)
+					drops[index] = "ALTER TABLE " + dialect.Qualified(syntax, t.Name) +
+						" DROP CONSTRAINT " + quote(index)
 				}
 			}
 			ix := &t.Unique[len(t.Unique)-1]
@@ -160,7 +162,8 @@ func (d database) describeUnique(ctx context.Context, q dialect.Querier, named d
 	}
 	for _, ix := range t.Unique {
 		covers := func(key dialect.Index) bool { return !key.Partial && !has(key, position.Name) && hasAll(ix, key) }
-		if !ix.Partial && has(ix, position.Name) && !slices.ContainsFunc(t.Unique, covers) && position.NoPosition == "" {
+		if !ix.Partial && has(ix, position.Name) && !slices.ContainsFunc(t.Unique, covers) &&
+			position.NoPosition == "" {
 			position.NoPosition = "is in the unique index " + ix.Name + ", which accepts only one row that waits " +
 				"with NULL: drop that index"
 			position.FitPosition = drops[ix.Name]

@@ -21,7 +21,7 @@ const (
 	maxGaps = 1000
 )
 
-// Tracker holds the sequence numbers that changes may still be committed with, as far as one process knows.
+// Tracker holds the sequence numbers with which changes may still be committed, as far as one process knows.
 type Tracker struct {
 	feed *catalog.Feed
 
@@ -56,7 +56,7 @@ func (s Scan) Everywhere() Scan {
 	return s
 }
 
-// Settles tells whether the scan closes the gaps up to Settled. Such a scan must run in a transaction that rowfeed
+// Settles returns true if the scan closes the gaps up to Settled. Such a scan must run in a transaction that rowfeed
 // opened: outside, a session may be in READ UNCOMMITTED, and see deletes that another publisher can still roll back. A
 // proxy may also send the statement to a replica.
 func (s Scan) Settles() bool { return s.Settled > 0 }
@@ -97,8 +97,8 @@ func (t *Tracker) Scan(ctx context.Context) Scan {
 	return t.newScan(generation)
 }
 
-// numbersOnlyGrow tells whether a number that was deleted never comes again. After a crash of a database with unsafe
-// durability it can.
+// numbersOnlyGrow returns true if a number that was deleted never comes again. After a crash of a database with unsafe
+// durability, it can come again.
 func (t *Tracker) numbersOnlyGrow() bool {
 	return t.feed.Store.Dialect.Gaps != nil && !t.feed.Store.UnsafeDurability
 }
@@ -159,7 +159,8 @@ func (t *Tracker) Rest() time.Duration {
 	return time.Until(t.fullScanAt)
 }
 
-// Expect makes the next scan a full scan if a change with a number was found that no scan would read.
+// Expect is told the seq of a change that exists, or 0. If no ordinary scan would read that seq, the next scan is a
+// full scan.
 func (t *Tracker) Expect(seq int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,7 +170,7 @@ func (t *Tracker) Expect(seq int64) {
 }
 
 // Scanned ends a scan. If its transaction failed, err is its error. If it committed, seqs are the changes that it
-// deleted, all tells that the scan found no others, and generation is the feed's generation that it read.
+// deleted, and generation is the feed's generation that it read. all is true if the scan found no other changes.
 func (t *Tracker) Scanned(s Scan, generation int64, seqs []int64, all bool, err error) {
 	if s.generation == 0 {
 		return

@@ -14,17 +14,17 @@ const minQueryPause, maxQueryPause = 200 * time.Millisecond, 10 * time.Second
 // openWriters are the transactions that may still commit a number in a gap.
 type openWriters struct {
 	upTo     int64            // the list is about the numbers up to this one
-	writers  []dialect.Writer // those that were open when upTo had been drawn, and still are
-	closable int64            // upTo, once all of them have ended: a scan that begins now finds all that will come
+	writers  []dialect.Writer // open since upTo was drawn, and not yet ended
+	closable int64            // upTo, once all writers have ended: a later scan finds every number that was committed
 	next     time.Time        // when the next query is due
 	pause    time.Duration
 }
 
-// writerQuery is one query for open writers. A number up to upTo was drawn by a transaction in the answer, is visible,
+// writerQuery is one query for open writers. A number up to upTo was drawn by a transaction in the result, is visible,
 // or will never be committed.
 type writerQuery struct{ generation, upTo, number int64 }
 
-// nextQuery tells whether a query for open writers is due.
+// nextQuery returns a query for open writers, if one is due.
 func (t *Tracker) nextQuery(generation int64) (q writerQuery, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,8 +38,8 @@ func (t *Tracker) nextQuery(generation int64) (q writerQuery, due bool) {
 	return writerQuery{generation: generation, upTo: t.possible.Above, number: t.queries}, true
 }
 
-// setWriters takes the answer of a query. It ignores an answer that another query has overtaken: a writer that began
-// between the two is missing in it, but has not ended.
+// setWriters processes the result of a query. It ignores a result if a later query has begun: a writer that began
+// between the two queries is missing in it, but has not ended.
 func (t *Tracker) setWriters(q writerQuery, open []dialect.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,8 +57,8 @@ func (t *Tracker) setWriters(q writerQuery, open []dialect.Writer) {
 	}
 }
 
-// stillOpen returns the writers of before that have not ended, given those that are open now. A writer that had no
-// transaction name is waited for under the name that its session has now. An orphan may be any writer of before.
+// stillOpen returns the writers in before that have not ended, given the writers that are open now. If a writer had no
+// transaction name, its session's present transaction counts as the writer. An orphan may be any writer in before.
 func stillOpen(before, now []dialect.Writer) (open []dialect.Writer) {
 	for _, w := range before {
 		switch i := slices.IndexFunc(now, func(n dialect.Writer) bool { return n.Session == w.Session }); {

@@ -12,8 +12,8 @@ import (
 // flushTimeout bounds a flush, which many readers may be waiting for.
 const flushTimeout = 30 * time.Second
 
-// MakeDurable returns when a crash can no longer take back what the page shows. On a replica it returns at once: the
-// primary has everything on disk that a replica shows.
+// MakeDurable returns when a crash can no longer undo what the page shows. On a replica it returns at once: the primary
+// has everything on disk that a replica shows.
 func (h *History) MakeDurable(ctx context.Context, shard int, rows *dialect.PageRows) error {
 	shown := Shown(rows)
 	if rows.Forgetful == nil && !rows.Unflushed || h.unsafe || h.replica ||
@@ -41,8 +41,8 @@ func (h *History) knownDurable(shard int) feedtype.CursorState {
 	return h.flushed[shard]
 }
 
-// MarkDurable records that a crash cannot take back this position of the feed, or of a shard with ULIDs: a commit of
-// this process that saw it has returned.
+// MarkDurable records that a crash cannot undo this position of the feed, or of a shard with ULIDs: a commit of this
+// process that saw it has returned.
 func (h *History) MarkDurable(shard int, at feedtype.CursorState) {
 	if h.unsafe {
 		return // The return of a commit proves nothing.

@@ -21,7 +21,7 @@ type History struct {
 	mu      sync.Mutex
 	durable time.Time // when the durability settings were last checked
 	// flushed has the highest positions that are known to be on disk, seen the highest that the database has shown. The
-	// key is the shard if each shard is a feed by itself, else 0.
+	// key is the shard in feeds with ULIDs, and else 0.
 	flushed, seen map[int]feedtype.CursorState
 
 	known known
@@ -51,8 +51,8 @@ func (h *History) Saw(shard int, at feedtype.CursorState) {
 }
 
 // NotSetBack refuses a head of a ULID feed below floor, the highest position that this process had seen before it read
-// the head. A replica may lag behind what another server has shown. In a sequence feed, terms tell the readers who have
-// seen what was lost.
+// the head. A replica may lag behind what another server has shown. In a sequence feed, terms show which readers have
+// seen lost positions.
 func (h *History) NotSetBack(floor feedtype.CursorState, generation int64, position feedtype.Position) error {
 	at := feedtype.CursorState{Generation: generation, Position: position}
 	if h.replica || h.feed.DialectFeed().ULIDs == nil || !floor.Above(at) {
@@ -89,8 +89,8 @@ func SameDatabase(r *catalog.FeedRecord, identity string) error {
 		Object: feedtype.FeedObject(r.Name),
 		Cause: fmt.Sprintf("the database (%s) is not the one in which its positions were given (%s): "+
 			"a failover, a restored backup or a move", identity, r.Identity),
-		Next: "where commits can have been lost run `rowfeed feed bump " + r.Name + "`: consumers then start over; " +
-			"after a planned move `rowfeed feed bump " + r.Name + " --adopt-database`",
+		Next: "if commits may have been lost, run `rowfeed feed bump " + r.Name + "`: consumers then start over; " +
+			"after a planned move, run `rowfeed feed bump " + r.Name + " --adopt-database`",
 	}
 }
 

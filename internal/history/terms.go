@@ -27,19 +27,19 @@ type State struct {
 	Term feedtype.Term
 }
 
-// Terms is what a database knows of a feed's history: its present state, and up to which head each other term went.
+// Terms is what a database knows of a feed's history: its present state, and the highest head of each other term.
 type Terms struct {
 	State
 	Ended map[feedtype.Term]int64
 }
 
-// Know tells whether the database has been in this state, so that it has lost nothing of it.
+// Know returns true if the database comes from this state, so that it has lost nothing of the state.
 func (t *Terms) Know(s State) bool {
 	upto, known := t.Upto(s.Term)
 	return known && s.Head <= min(upto, t.Head)
 }
 
-// Upto returns up to which head the database knows a term.
+// Upto returns the highest head of a term that the database knows.
 func (t *Terms) Upto(term feedtype.Term) (head int64, known bool) {
 	if term == t.Term {
 		return t.Head, true
@@ -48,8 +48,8 @@ func (t *Terms) Upto(term feedtype.Term) (head int64, known bool) {
 	return head, known
 }
 
-// Of returns the term that gave a position: the one that ended lowest at or above it. If publishers have taken turns, a
-// position may get another term than before.
+// Of returns the term that gave a position: the term with the lowest end at or above it. If publishers have taken
+// turns, a position may get another term than before.
 func (t *Terms) Of(position int64) feedtype.Term {
 	of, lowest := t.Term, int64(math.MaxInt64)
 	for term, upto := range t.Ended {
@@ -66,13 +66,13 @@ type known struct {
 	terms *Terms
 }
 
-// ErrOtherHistory means that the database which showed a page is not, or no longer, the one that tells the terms. The
-// page has to be read again.
+// ErrOtherHistory means that the terms and a page are from databases with different histories. The page has to be read
+// again.
 var ErrOtherHistory = errors.New("the database is not the one that showed the page")
 
-// Continues tells whether the state now, which a page has shown, came after an earlier state, and nothing of that was
-// lost. It reads the terms only if the page's term is another than that of the last reading, and before it answers no.
-// Terms are then what the database knows.
+// Continues returns true if the state now, which a page has shown, comes from an earlier state, and nothing of the
+// earlier state was lost. It reads the terms only if the page's term differs from the present term of the last reading,
+// and before it returns false. It returns the terms that it compared.
 func (h *History) Continues(ctx context.Context, now, earlier State) (ok bool, terms *Terms, err error) {
 	present := &Terms{State: now}
 	if present.Know(earlier) {
@@ -136,20 +136,20 @@ func ReadTerms(ctx context.Context, f *catalog.Feed, q dialect.Querier) (*Terms,
 }
 
 // Own is what a publisher remembers of its own term: the state in which its last pass left the sequence, or may have
-// left it. A pass takes it, so that two passes of one process never go on from the same state: they could be in two
-// copies of the database.
+// left it. A pass removes it with Take, so that two passes of one process never continue from the same state: they
+// could be in two copies of the database.
 type Own struct {
 	mu   sync.Mutex
 	left left
 }
 
-// left is the state in which a pass left the sequence. The version tells states with the same head apart.
+// left is the state in which a pass left the sequence. States with the same head have different versions.
 type left struct {
 	State
 	version int64
 }
 
-// Take returns what is remembered, and forgets it.
+// Take returns the remembered state, and forgets it.
 func (o *Own) Take() left {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,7 +158,8 @@ func (o *Own) Take() left {
 	return was
 }
 
-// Return gives back what a pass took that has given no position. It is too late if another pass has left its own.
+// Return gives back the state that a pass took, if the pass has given no position. It does nothing if another pass has
+// left its own state since.
 func (o *Own) Return(was left) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -167,19 +168,18 @@ func (o *Own) Return(was left) {
 	}
 }
 
-// Leave remembers in which state a pass leaves the sequence. The pass calls it before its COMMIT: if the outcome of the
-// COMMIT is never known, the state is recognized if it is there, and the former state is no longer taken for the last.
+// Leave remembers in which state a pass leaves the sequence. The pass calls it before its COMMIT. If the outcome of the
+// COMMIT stays unknown, the next pass recognizes the new state, but no longer the former one.
 func (o *Own) Leave(seq dialect.Sequence, head int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.left = left{State{head, seq.Term}, seq.Version + 1}
 }
 
-// Continue returns the term in which a pass goes on from a sequence that it has locked. It is the publisher's own term
+// Continue returns the term in which a pass continues a sequence that it has locked. It is the publisher's own term
 // only if the sequence is exactly as the publisher left it, or if its term ended in that state. Otherwise it is a new
-// term. If the term changes, Continue writes down, in the transaction of the pass, how far the one before went. Lost
-// says that the database does not know the state in which the publisher left it. Numbers of changes may then come again
-// too.
+// term. If the term changes, Continue saves the former term's head in the transaction of the pass. lost is true if the
+// database does not know the state in which the publisher left it. Then numbers of changes may come again too.
 func (was left) Continue(ctx context.Context, tx dialect.Querier, st *store.Store, feed string,
 	seq dialect.Sequence) (term feedtype.Term, lost bool, err error) {
 	if was.Term != 0 && was.Term == seq.Term && was.version == seq.Version {
@@ -193,7 +193,7 @@ func (was left) Continue(ctx context.Context, tx dialect.Querier, st *store.Stor
 		err := st.One(ctx, tx, statements, "ended_at",
 			dialect.Args{"feed": feed, "term": int64(was.Term), "head": was.Head}, &n)
 		if err != nil || n == 1 {
-			// A lower version is that of a feed that was dropped and added again. Its changes are numbered anew.
+			// With a lower version, the feed was dropped and added again, and its changes are numbered anew.
 			return was.Term, seq.Version < was.version, err
 		}
 	}
@@ -201,8 +201,8 @@ func (was left) Continue(ctx context.Context, tx dialect.Querier, st *store.Stor
 	return term, was.Term != 0, err
 }
 
-// EndTerms writes down that the present term ends at the present head. No other term goes further: what was above is
-// lost. It deletes terms that ended long ago.
+// EndTerms saves that the present term ends at the present head. It lowers every other term that is above that head,
+// because the positions above it are lost. It deletes terms that ended long ago.
 func EndTerms(ctx context.Context, tx dialect.Querier, st *store.Store, feed string, seq dialect.Sequence) error {
 	_, err := st.Exec(ctx, tx, statements, "lower", dialect.Args{"feed": feed, "head": seq.Value})
 	if err != nil || seq.Term == 0 {
@@ -239,8 +239,8 @@ func purgeTerms(ctx context.Context, tx dialect.Querier, st *store.Store, feed s
 	return err
 }
 
-// drawTerm draws a term that no other publisher has, except by a chance of 2^-48. A generator that a copied machine
-// would repeat is not good enough.
+// drawTerm draws a term that no other publisher has, except by a chance of 2^-48. A generator whose state a copied
+// machine repeats would not do.
 func drawTerm() (feedtype.Term, error) {
 	for {
 		var random [8]byte

@@ -1,5 +1,5 @@
--- A feed's terms: which publishers have given its positions, and how far each has come. See DESIGN.md. The statements
--- of a pass run while it has the lock on the row of the sequence.
+-- A feed's terms: which publishers have given its positions, and up to which head. See DESIGN.md. The statements of a
+-- pass run while it has the lock on the row of the sequence.
 
 -- name: terms
 -- The present state and all other terms, in one snapshot.
@@ -19,7 +19,7 @@ UPDATE {{table "terms"}} SET upto = :head WHERE feed = :feed AND upto > :head
 SELECT count(*) FROM {{table "terms"}} WHERE feed = :feed
 
 -- name: newest
--- When the last of so many newest terms ended.
+-- When the last of the :count newest terms ended.
 SELECT MIN(ended_at) FROM (SELECT ended_at FROM {{table "terms"}} WHERE feed = :feed
 ORDER BY ended_at DESC {{limit ":count"}}) newest
 

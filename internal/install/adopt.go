@@ -115,8 +115,8 @@ func refuseHighSequence(from string, value int64) error {
 	return &feedtype.Error{Code: feedtype.Refused, Object: "sequence " + from,
 		Cause: fmt.Sprintf("its value %d leaves too few positions; the highest that can be adopted is %d", value,
 			int64(maxAdopted)),
-		Next: "set it to the highest feed_sync_id of the table's rows; if that is as high, give the rows new " +
-			"positions by setting it to NULL"}
+		Next: "set it to the highest feed_sync_id of the table's rows; if that is too high as well, set " +
+			"feed_sync_id to NULL in all rows, which then get new positions"}
 }
 
 // formerSequence reads the value of an in-house sequences table. TABLE means its row with the feed's name, TABLE:NAME
@@ -338,8 +338,8 @@ func saveCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalo
 }
 
 // Cursors returns how many consumers of the feed the table has that it adopted, and the other feeds that this table has
-// rows of. told has one sentence for each cursor that the feed does not go on from, although rowfeed's table of cursors
-// or the table that it adopted has it, with the command that changes this.
+// rows of. told has one sentence for each cursor of rowfeed's table, or of the adopted table, from which the feed does
+// not continue. The sentence names the command that changes this.
 func Cursors(ctx context.Context, st *store.Store, r *catalog.FeedRecord) (consumers int, others, told []string,
 	err error) {
 	db := &Database{Store: st}

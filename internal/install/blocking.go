@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
-// blocking is the mode in which writers assign ULIDs as positions, see Feed.Lock. Each shard has an order of its own.
+// blocking is the mode in which writers assign ULIDs as positions, see Feed.Lock. Each shard is ordered separately.
 // Nothing is published: a row is an entry as soon as its transaction commits.
 type blocking struct{}
 
@@ -44,7 +44,7 @@ func (m blocking) complete(d *dialect.Dialect, r *catalog.FeedRecord, spec feedt
 	return nil
 }
 
-// routinesUp and routinesDown make and remove the routines with which writers without this library take ULIDs.
+// routinesUp and routinesDown make and remove the routines with which writers without this library allocate ULIDs.
 func routinesUp(db *Database, r *catalog.FeedRecord) []dialect.Step {
 	if db.Dialect.Routines == nil {
 		return nil

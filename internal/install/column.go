@@ -73,8 +73,8 @@ func HoldsExactKeys(r *catalog.FeedRecord) error {
 	return nil
 }
 
-// ignoreOwnTriggers removes the triggers of rowfeed's feeds from those that fire when a publisher updates a row. They
-// record the row for a feed of their own, or are a fence that lets the publisher pass.
+// ignoreOwnTriggers removes the triggers of rowfeed's feeds from the list of triggers that fire when a publisher
+// updates a row. Such a trigger records the row for another feed, or is a fence that accepts the publisher.
 func ignoreOwnTriggers(ctx context.Context, db *Database, q dialect.Querier, table *dialect.Table) error {
 	if len(table.OnUpdate) == 0 {
 		return nil

@@ -49,8 +49,8 @@ type creation struct {
 	adopted
 }
 
-// run takes the steps in their order. It returns false if what it has made must be committed before the rest can be
-// made: the caller then commits and starts another attempt.
+// run does the steps in their order. It returns false if the objects made so far must be committed before the next ones
+// can be made. The caller then commits, and starts another attempt.
 func (c *creation) run(ctx context.Context, source feedtype.TableName) (complete bool, err error) {
 	if err := c.describe(ctx, source); err != nil {
 		return false, err
@@ -144,7 +144,7 @@ func (c *creation) register(ctx context.Context) (err error) {
 	if err := db.keepsShards(ctx, q, r, c.table); err != nil {
 		return err
 	}
-	// A table that the dialect refuses must leave no record where each statement commits.
+	// If each statement commits, a table that the dialect refuses must leave no record.
 	if _, err := kinds[r.Mode].up(db, r, c.table); err != nil {
 		return err
 	}
@@ -211,8 +211,8 @@ func (c *creation) makeObjects(ctx context.Context) (complete bool, err error) {
 	return true, c.db.setState(ctx, c.q, c.spec.Name, state)
 }
 
-// suggestQuotes returns an error that tells how to write the name if "a.b" is not a table b in schema a, but there is
-// a table whose name is "a.b".
+// suggestQuotes returns an error that says how to write the name "a.b" if schema a has no table b, but a table has the
+// name "a.b".
 func (c *creation) suggestQuotes(ctx context.Context, source feedtype.TableName) error {
 	text := c.spec.Table
 	if source.Schema == "" || strings.Contains(text, `"`) {
@@ -261,7 +261,7 @@ func (c *creation) refuseTakenNames(ctx context.Context) error {
 		err = &feedtype.Error{
 			Code:   feedtype.Conflict,
 			Object: fmt.Sprintf("functions %s and %s", f.LockRoutine(), f.ULIDRoutine()),
-			Cause:  "one of them already exists, and does not belong to a feed",
+			Cause:  "one of these functions already exists, and does not belong to a feed",
 			Next:   "give the feed another name, or rowfeed's tables another --prefix",
 		}
 	}

@@ -17,8 +17,8 @@ import (
 // Database makes, verifies, repairs and removes the feeds of one database.
 type Database struct{ *store.Store }
 
-// ErrRecordChanged means that the feed's record is not as it was read: another process has taken this step, or has
-// finished the work.
+// ErrRecordChanged means that the feed's record has changed since it was read: another process has done this step, or
+// has finished the work.
 var ErrRecordChanged = errors.New("the feed's record was changed concurrently")
 
 //go:embed install.sql
@@ -74,8 +74,8 @@ func (db *Database) together(ctx context.Context, q dialect.Querier, fn func() e
 	return db.Dialect.Together(ctx, q, fn)
 }
 
-// readsOthers tells whether this login cannot see all objects, since it has grants for some feeds only. The feeds that
-// it cannot see are not its concern.
+// readsOthers returns true if this login cannot see all objects, because it has grants for some feeds only. Callers
+// then ignore the feeds that it cannot see.
 func (db *Database) readsOthers(ctx context.Context) bool {
 	all, err := catalog.Load(ctx, db.Store, db.On(), "")
 	var granted []string

@@ -13,9 +13,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Drop removes what Create has made, except for the feed's record. A feed that is added under the same name later
-// gets a higher generation, unless it continues this one: see continueDropped. With handBack, Drop also writes the
-// positions into the tables from which the feed was adopted, and does so again if the feed is dropped already.
+// Drop removes what Create has made, except for the feed's record. A feed that is added under the same name later gets
+// a higher generation, unless it continues this one: see continueDropped. With handBack, Drop also writes the positions
+// into the tables from which the feed was adopted, even if the feed is already dropped.
 func (db *Database) Drop(ctx context.Context, name string, handBack bool) (plan *feedtype.DropPlan, err error) {
 	if err := feedtype.ValidName(name); err != nil {
 		return nil, err
@@ -88,7 +88,8 @@ func (db *Database) drop(ctx context.Context, q dialect.Querier, r *catalog.Feed
 		}
 	}
 	if handBack {
-		// Before the fence is removed: from then on the former publisher goes on, and must do so above the head.
+		// This comes before the fence is removed. The former publisher continues from then on, and must give positions
+		// above the head.
 		if err := (&returning{db, q, r, plan}).run(ctx, true); err != nil {
 			return err
 		}
@@ -133,8 +134,8 @@ func (db *Database) beginDrop(ctx context.Context, q dialect.Querier, r *catalog
 	return db.setState(ctx, q, r.Name, catalog.StateDropping)
 }
 
-// close keeps publishers and writers of changes out, ends the feed's term, and says what its readers can go on from. It
-// can be repeated: nothing that it reads has been removed before its result is saved.
+// close keeps publishers and writers of changes out, ends the feed's term, and says from where its readers can
+// continue. It can be repeated: nothing that it reads has been removed before its result is saved.
 func (db *Database) close(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, handBack bool,
 	plan *feedtype.DropPlan) (*catalog.Dropped, error) {
 	feed := r.Feed(db.Names)
@@ -179,7 +180,7 @@ func (db *Database) outdated(feed *dialect.Feed) string {
 	return statements.For(db.Dialect.Syntax, feed, "outdated").String()
 }
 
-// dropped says what the readers of a feed can go on from if the feed is dropped now and added again. With reset it
+// dropped says from where the readers of a feed can continue if the feed is dropped now and added again. With reset it
 // assumes that rows with outdated positions get new ones.
 func (db *Database) dropped(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, changes feedtype.TableName,
 	reset bool) (*catalog.Dropped, dialect.Sequence, error) {

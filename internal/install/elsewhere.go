@@ -76,9 +76,9 @@ func (f *Verifier) interrupted() string {
 }
 
 // TakeOver lets rowfeed give the positions of a feed that another publisher has numbered, and returns whether that is a
-// change. Positions go on above the former ones, and cursors stay valid. With a fence, its triggers come first: from
-// then on the former publisher is refused. Without it that publisher must have been stopped. After an interruption a
-// second call continues.
+// change. New positions are above the former ones, and cursors stay valid. With a fence, its triggers are made first:
+// from then on the database refuses the former publisher's writes. Without a fence the former publisher must have been
+// stopped. After an interruption a second call continues.
 func (f *Upgrader) TakeOver(ctx context.Context, fence bool) (changed bool, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return false, err
@@ -104,7 +104,7 @@ func (f *Upgrader) TakeOver(ctx context.Context, fence bool) (changed bool, err 
 	return changed, f.Explain(ctx, "take over", err)
 }
 
-// alreadyHere refuses feeds that rowfeed cannot take over, except those that it has taken over.
+// alreadyHere refuses feeds that rowfeed cannot take over. It accepts feeds that rowfeed has taken over.
 func (f *Upgrader) alreadyHere(r *catalog.FeedRecord) error {
 	switch {
 	case r.State == catalog.StateCreating:
@@ -195,7 +195,7 @@ func (f *Upgrader) waitForPass(ctx context.Context, q dialect.Querier, table fee
 			}
 		case errors.Is(err, store.ErrNoRows):
 			return feedError(feedtype.Locked, f.Name, "stop its former publisher, and run the command again",
-				"row %q of table %s is locked or gone: a publisher is giving positions", name, table)
+				"row %q of table %s was locked or deleted: its former publisher still gives positions", name, table)
 		default:
 			return err
 		}

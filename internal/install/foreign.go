@@ -66,7 +66,7 @@ func (f *Verifier) foreign(found string) string {
 
 // FormerStillRuns returns a message if the former sequence of an adopted feed has risen, or if the takeover of the feed
 // was interrupted. The former publisher's new positions may be below the cursors of readers, which then miss the
-// entries. The rows do not show that, so only the sequence tells.
+// entries. The rows do not show that, so it compares the sequence.
 func (f *Verifier) FormerStillRuns(ctx context.Context) ([]string, error) {
 	if r := f.Record.Load(); r.PublishedElsewhere && r.Fence {
 		return []string{f.interrupted()}, nil

@@ -29,7 +29,7 @@ func minus(g, other feedtype.Grants) feedtype.Grants {
 	return feedtype.Grants{Writers: minus(g.Writers, other.Writers), Readers: minus(g.Readers, other.Readers)}
 }
 
-// Grants gives logins of the database the rights that one feed needs, and takes them away.
+// Grants grants logins of the database the rights that one feed needs, and revokes them.
 type Grants struct {
 	*catalog.Feed
 	DB *Database
@@ -40,7 +40,7 @@ func (f *Grants) Granted() feedtype.Grants { return f.Record.Load().Grants }
 
 // Grant lets logins use the feed. It grants rights on rowfeed's tables and functions only: the owner of the feed's
 // table grants the rights on that. The rights survive Upgrade, and dropping the feed revokes them. Granting again
-// changes nothing. Grant refuses the owner of rowfeed's objects. Databases without logins answer
+// changes nothing. Grant refuses the owner of rowfeed's objects. On databases without logins the error is
 // [errors.ErrUnsupported].
 func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *catalog.FeedRecord,
@@ -54,13 +54,13 @@ func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 		if err != nil {
 			return err
 		}
-		// Where each statement commits, the record comes first, so that a drop revokes whatever was granted.
+		// The record is saved first. If each statement commits, a drop then knows of every right that was granted.
 		if err := f.DB.saveOptions(ctx, q, r); err != nil {
 			return err
 		}
 		for _, l := range more {
 			if err := f.Store.Dialect.Roles.Grant(ctx, q, l.sql, l.rights); err != nil {
-				// These two have no effect where the transaction rolls back.
+				// These two have no effect if the transaction rolls back.
 				_ = revokeUnneeded(ctx, f.DB, q, more, append(others, &before))
 				_ = f.DB.saveOptions(ctx, q, &before)
 				return f.grantError(l.name, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// refuseHandBack refuses to hand back a feed that has taken nothing over.
+// refuseHandBack refuses to hand back a feed that was not taken over from another publisher.
 func refuseHandBack(r *catalog.FeedRecord) error {
 	switch {
 	case r.Moved:
@@ -97,7 +97,7 @@ func (b *returning) sequence(ctx context.Context, write bool) error {
 		if err != nil {
 			return err
 		}
-		b.r.Dropped.Former = head // the former publisher goes on from there, above all positions
+		b.r.Dropped.Former = head // the former publisher continues from there, above all positions
 		return db.saveOptions(ctx, b.q, b.r)
 	})
 }
@@ -199,7 +199,7 @@ func (b *returning) cursors(ctx context.Context, write bool) error {
 	return nil
 }
 
-// cursor writes the rows that the former table has of a consumer, except for those that are above the position.
+// cursor writes a position into the consumer's rows of the former table, except into rows that are above the position.
 func (b *returning) cursor(ctx context.Context, table *formerTable, consumer string, position int64, write bool) error {
 	var below, above []string
 	exists := false
@@ -218,7 +218,7 @@ func (b *returning) cursor(ctx context.Context, table *formerTable, consumer str
 		b.plan.NotWritten = append(b.plan.NotWritten, fmt.Sprintf("consumer %q has no row in table %s: insert one "+
 			"with %s %d if a former reader is to go on for it", consumer, table.name, table.position, position))
 	}
-	if len(above) > 0 { // a former reader may have gone on since an earlier attempt
+	if len(above) > 0 { // a former reader may have continued since an earlier attempt
 		b.plan.NotWritten = append(b.plan.NotWritten, fmt.Sprintf("consumer %q is at position %d, and table %s has it "+
 			"at %s, which is left as it is; set it by hand if a former reader is to receive what is in between again",
 			consumer, position, table.name, strings.Join(above, ", ")))

@@ -19,8 +19,8 @@ type Identity struct {
 
 // SameAsBefore refuses a database that was restored or replaced since it was last seen. A publisher calls it at its
 // start and then every minute. Publishing makes the same check; this also finds it while there is nothing to publish.
-// It saves the database's identity if the feed's record has none. In a sequence feed, terms tell what was lost, and
-// nothing is refused.
+// It saves the database's identity if the feed's record has none. It refuses no sequence feed, because terms show which
+// readers have seen lost positions.
 func (f *Identity) SameAsBefore(ctx context.Context) error {
 	if f.DialectFeed().ULIDs == nil {
 		return nil
@@ -84,8 +84,9 @@ func (f *Identity) Bump(ctx context.Context) (generation int64, err error) {
 }
 
 // AdoptDatabase saves the database's identity in the feed's record. Positions and cursors remain valid. It is for a
-// database that has moved with all its commits: a planned failover, an upgrade, a new server id. It returns whether
-// the identity was another one. A sequence feed needs nothing: its terms tell what was lost.
+// database that has moved with all its commits: a planned failover, an upgrade, a new server id. It returns whether the
+// identity was another one. It changes nothing in a sequence feed, because terms show which readers have seen lost
+// positions.
 func (f *Identity) AdoptDatabase(ctx context.Context) (changed bool, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return false, err

@@ -1,4 +1,4 @@
--- What makes, fills, reshards and drops feeds, as far as the statements are the same for every database.
+-- The statements that make, fill, reshard and drop feeds, if they are the same for every database.
 
 -- name: insert_sequence
 -- its sequence
@@ -96,10 +96,10 @@ WHERE name = :feed AND generation = :generation AND state = :active AND capture 
 CASE WHEN t.shard >= 0 AND t.shard < {{.DataShards}} THEN t.shard ELSE 0 END{{end}}
 
 -- name: move_positions
--- The positions of rows, as far as the table of positions has none of their keys. A position that another program has
--- given may be above the sequence, or that of more than one key: record_unmoved records such rows. Nothing tells when
--- the row was published. It gets the earliest time that is certainly not before: that of the next higher position, or
--- that of the sequence. With an earlier time, a reader that starts at a time would miss the row.
+-- It copies the positions of rows whose keys have none in the table of positions. A position that another program has
+-- given may be above the sequence, or may belong to several keys: record_unmoved records such rows. The time at which
+-- the row was published is unknown. The row gets the earliest known time after it: the time of the next higher
+-- position, or of the sequence. With an earlier time, a reader that starts at a time would miss the row.
 INSERT INTO {{positions}} ({{key}}, feed_sync_id, shard, bucket, deleted, hidden, published_at)
 SELECT {{row "t"}}, t.feed_sync_id, :shard, :bucket, 0, 0, COALESCE((SELECT b.published_at FROM {{positions}} b
     WHERE b.feed_sync_id > t.feed_sync_id ORDER BY b.feed_sync_id {{limit "1"}}),
@@ -111,8 +111,9 @@ WHERE :which AND t.feed_sync_id >= 1 AND t.feed_sync_id <= :since
   AND (SELECT count(*) FROM {{source}} o WHERE o.feed_sync_id = t.feed_sync_id) = 1
 
 -- name: record_unmoved
--- The rows that the table of positions does not show as they are: those that wait, and those of another program. A key
--- with a position above :since was published after the triggers were made. The limit is as in package publish.
+-- It records rows that the table of positions does not have as they are: pending rows, and rows whose position another
+-- program gave. A key with a position above :since was published after the triggers were made, so it is left out. The
+-- limit is as in package publish.
 INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, 0
 FROM (SELECT {{numbered_row "t"}} FROM {{source}} t
   WHERE :which AND NOT EXISTS (SELECT 1 FROM {{positions}} h WHERE {{row_of "t" "h"}} AND (h.feed_sync_id > :since
@@ -125,8 +126,8 @@ WHERE name = :feed AND generation = :generation AND state = :active
 
 -- name: unchanged
 -- The record has the generation, the number of data shards, the state and the mark that were read. A later walk to the
--- same number of data shards may go on from the same mark: what was done up to it is the same. :mark is one of the next
--- two.
+-- same number of data shards may continue from the same mark, because both walks did the same up to it. :mark is one of
+-- the next two.
 name = :feed AND generation = :generation AND data_shards = :data_shards AND state = :state AND :mark
 
 -- name: no_mark
@@ -155,7 +156,7 @@ UPDATE {{table "shards"}} SET filled_by = :run WHERE feed = :feed AND shard = :s
   "feed, shard"}}
 
 -- name: raise_shard
--- A state from an earlier attempt may be below rows that were written since.
+-- The row of a shard may be from an earlier attempt. Its ULID may then be below rows that were written since.
 UPDATE {{table "shards"}} SET time_ms = :time, ulid_high = :high, ulid_low = :low
 WHERE feed = :feed AND shard = :shard AND time_ms < :time
 
@@ -183,12 +184,12 @@ INSERT INTO {{changes}} ({{key}})
 SELECT {{row}} FROM {{source}}
 
 -- name: end_of_batch
--- The last of so many positions, or :to.
+-- The last of :count positions, or :to.
 SELECT COALESCE(max(x.at), :to) FROM (SELECT p.feed_sync_id AS at FROM {{positions}} p
   WHERE p.feed_sync_id > :above AND p.feed_sync_id <= :to ORDER BY p.feed_sync_id {{limit ":count"}}) x
 
 -- name: record_vanished
--- The keys whose row is gone, among positions that are not deletes. The limit is as in package publish.
+-- It records keys whose row is gone, among positions that are not deletes. The limit is as in package publish.
 INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, 0
 FROM (SELECT {{numbered_key "p"}} FROM {{positions}} p
   WHERE p.feed_sync_id > :above AND p.feed_sync_id <= :to AND p.deleted = 0
@@ -222,7 +223,7 @@ SELECT {{template "own_value" .}}, {{read_row "t"}} FROM {{source}} t
 WHERE t.feed_sync_id > :from AND {{own_shard "t"}} < 0 {{at_most ":count"}}
 
 -- name: positions_outside_shards
--- The index by bucket has them at its begin. A key that was deleted keeps the shard -1.
+-- They are at the beginning of the index by bucket. A key that was deleted keeps the shard -1.
 SELECT {{template "own_value" .}}, {{read_row "t"}} FROM {{positions}} p JOIN {{source}} t ON {{row_of "t" "p"}}
 WHERE p.bucket = -1 AND p.deleted = 0 {{at_most ":count"}}
 
@@ -299,7 +300,7 @@ SELECT {{count}} FROM {{source}} t WHERE :outdated
 UPDATE :table SET value = :value :version WHERE name = :name AND value = :was
 
 -- name: hand_back_cursor
--- A former reader may have gone on since an earlier attempt, so no cursor is set back.
+-- A former reader may have continued since an earlier attempt, so no cursor is set back.
 UPDATE :table SET :position = :value WHERE name = :name AND {{template "behind"}}
 
 -- name: behind

@@ -98,7 +98,8 @@ func (f *Upgrader) toMove(ctx context.Context, q dialect.Querier, r *catalog.Fee
 	return &to, err
 }
 
-// repairSteps returns the steps that give the feed its triggers and tables. They can exist already.
+// repairSteps returns the steps that give the feed its triggers and tables. The steps also work if
+// some of these exist already.
 func (f *Upgrader) repairSteps(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, table *dialect.Table) (
 	[]dialect.Step, error,
 ) {
@@ -276,7 +277,7 @@ func movedShard(s *dialect.Syntax, feed *dialect.Feed) (shard, bucket string) {
 	return shard, fmt.Sprintf("CASE WHEN %s < 0 THEN -1 ELSE (%s - %s %% %d) / %d END", shard, n, n, d, d)
 }
 
-// endMove publishes what is visible, and sets the feed active.
+// endMove publishes the visible changes, and sets the feed active.
 func (f *Upgrader) endMove(ctx context.Context, r *catalog.FeedRecord) error {
 	if err := f.PublishVisible(ctx); err != nil {
 		return err
@@ -304,7 +305,7 @@ func FinishMoving(feed string) string {
 		feed)
 }
 
-// saveMark saves how far a walk has come, unless the record has changed since it was read. That is ErrRecordChanged.
+// saveMark saves how far a walk has come. If the record has changed since it was read, it returns ErrRecordChanged.
 func saveMark(ctx context.Context, tx dialect.Querier, s *store.Store, r *catalog.FeedRecord, state string,
 	mark []any) error {
 	if err := refuseChanged(ctx, tx, s, r, state); err != nil {

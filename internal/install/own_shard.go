@@ -106,9 +106,9 @@ func (db *Database) outsideShards(ctx context.Context, q dialect.Querier, r *cat
 		"its column %q has values that are none of the data shards 0 to %d: %s", feed.OwnShard, feed.DataShards-1, rows)
 }
 
-// OutsideShards says which rows hold no data shard of the feed in the table's own column, as far as an index can tell:
-// of rows that hold their positions only the recent ones. Readers of the whole feed get these rows, and parts do not
-// have them.
+// OutsideShards reports rows whose value in the table's own shard column is no data shard of the feed. It reads only as
+// much as an index makes cheap: if rows hold their positions, only the recent rows. Readers of the whole feed get such
+// rows. Readers of parts do not.
 func (f *Verifier) OutsideShards(ctx context.Context) (problem string, err error) {
 	r := f.Record.Load()
 	feed, name, args := r.Feed(f.Store.Names), "positions_outside_shards", dialect.Args{}

@@ -20,8 +20,8 @@ import (
 
 // PostgreSQL copies the row trigger to a new partition, but not the trigger for TRUNCATE. No trigger fires for the rows
 // that ATTACH, DETACH and DROP bring or remove. So a publisher compares the table's partitions with those in the feed's
-// record. It makes the missing triggers, then records the keys that came or went without a trigger, and then saves the
-// new partitions in the record.
+// record. It makes the missing triggers, and records the keys whose rows were added or removed without a trigger. Then
+// it saves the new partitions in the record.
 
 // followBatch is the number of keys or positions that one step of following partitions reads.
 const followBatch = 2000
@@ -82,8 +82,8 @@ func (f *Partitions) newPartitions(ctx context.Context, q dialect.Querier, r *ca
 	return fresh, f.Fail("look for new partitions", err)
 }
 
-// FollowPartitions makes the triggers that new partitions lack, and records the keys that came or went with partitions.
-// Publishers call it.
+// FollowPartitions makes the triggers that new partitions lack, and records the keys whose rows were added or removed
+// with partitions. Publishers call it.
 func (f *Partitions) FollowPartitions(ctx context.Context) {
 	err := f.addTriggers(ctx)
 	if err == nil {
@@ -140,8 +140,8 @@ func (f *Partitions) refuseWithoutRights(fresh ...dialect.NewPartition) error {
 	return nil
 }
 
-// makeTriggers makes the triggers that new partitions lack, and lists the partitions as Taken in the feed's record, so
-// that followPartitions looks for changes that were missed. It returns one sentence for each trigger.
+// makeTriggers makes the triggers that new partitions lack. It lists the partitions as Taken in the feed's record, so
+// that followPartitions searches for missed changes. It returns one sentence for each trigger.
 func (f *Partitions) makeTriggers(ctx context.Context, q dialect.Querier, of *catalog.FeedRecord,
 	fresh []dialect.NewPartition) (taken []string, err error) {
 	if len(fresh) == 0 {
@@ -182,8 +182,8 @@ func (f *Partitions) makeTriggers(ctx context.Context, q dialect.Querier, of *ca
 	return taken, f.DB.saveOptions(ctx, q, r)
 }
 
-// followPartitions records the keys that came or went with partitions since the record's list was saved, and returns
-// how many. It does nothing while a partition lacks its trigger.
+// followPartitions records the keys whose rows were added or removed with partitions since the record's list was saved,
+// and returns how many. It does nothing while a partition lacks its trigger.
 func (f *Partitions) followPartitions(ctx context.Context) (total int64, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return 0, err
@@ -253,8 +253,8 @@ func (f *Partitions) partitionsFail(ctx context.Context, err error) error {
 	}
 }
 
-// followedTo returns the position above which rows of partitions that are new have their keys. It is 0 if a partition
-// is gone, since its rows can have any position.
+// followedTo returns a position: the rows of all new partitions get positions above it. It is 0 if a partition is gone,
+// because its rows can have any position.
 func (f *Partitions) followedTo(known, now *catalog.Partitions) int64 {
 	gone := func(p string) bool { return !slices.Contains(now.Attached, p) }
 	if slices.ContainsFunc(slices.Concat(known.Attached, known.Taken), gone) {

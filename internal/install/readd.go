@@ -11,7 +11,7 @@ import (
 )
 
 // continueDropped decides whether the new feed continues a dropped one of its name. If it does, it keeps the
-// generation, and earlier cursors stay valid. Otherwise they must not be taken for cursors of the new feed.
+// generation, and earlier cursors stay valid. Otherwise the new feed must not accept them.
 func (c *creation) continueDropped(ctx context.Context) error {
 	if c.known == nil {
 		return nil
@@ -37,8 +37,8 @@ func (c *creation) continueDropped(ctx context.Context) error {
 	return err
 }
 
-// predecessor returns what is known of the dropped feed of this name, and why this feed does not continue it. It is nil
-// if that feed left no positions in the rows.
+// predecessor returns what is known of the dropped feed of this name, and why the new feed does not continue it. It
+// returns nil if the dropped feed left no positions in the rows.
 func (c *creation) predecessor(ctx context.Context) (*catalog.Dropped, error) {
 	r, known := c.record, c.known
 	if !known.LeavesPositions() || !r.Adopt {

@@ -32,12 +32,12 @@ type Resharding struct {
 	Recorder *publish.Recorder
 }
 
-// Reshard changes the feed's number of data shards, and returns whether that changed anything. Writers, publishers
-// and readers of the whole feed continue, and keep their cursors. Requests for a part of the feed are answered with
-// the code Sharding until every key has its shard. Then cursors of parts that were given for another number are
-// refused with the code OtherPart; consumers with several shards go on from their lowest cursor. After an
-// interruption a second call with the same number continues. Concurrent calls with the same number are safe. progress
-// may be nil; it receives the number of keys that this call has read.
+// Reshard changes the feed's number of data shards, and returns whether that changed anything. Writers, publishers and
+// readers of the whole feed continue, and keep their cursors. Requests for a part of the feed are answered with the
+// code Sharding until every key has its shard. Then cursors of parts that were given for another number are refused
+// with the code OtherPart; consumers with several shards continue from their lowest cursor. After an interruption a
+// second call with the same number continues. Concurrent calls with the same number are safe. progress may be nil; it
+// receives the number of keys that this call has read.
 func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (changed bool, err error) {
 	if dataShards < 1 || dataShards > feedtype.MaxDataShards {
 		return false, feedtype.Invalid("data-shards", "%d must be between 1 and %d", dataShards, feedtype.MaxDataShards)
@@ -327,7 +327,7 @@ func (f *Resharding) endSharding(ctx context.Context, r *catalog.FeedRecord) err
 		}
 		_, err = f.Store.Exec(ctx, q, statements, "end_walk", dialect.Args{"active": catalog.StateActive,
 			"unchanged": unchanged(f.Store, r, catalog.StateSharding)})
-		return err // changes nothing after a bump, which does not take the schema lock
+		return err // changes nothing after a bump, which does not acquire the schema lock
 	})
 	if err == nil {
 		f.Recorder.Wake()

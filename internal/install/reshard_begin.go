@@ -81,9 +81,9 @@ func (f *Resharding) beginSharding(ctx context.Context, r *catalog.FeedRecord, d
 	})
 }
 
-// rowsThatGain returns what publishes rows again that get their first data shard by another number of them, if rows
-// hold their positions: the readers of every part may have passed these. It looks for such rows beforehand, so that the
-// transaction has to read only rows that were published since, above head.
+// rowsThatGain returns a function for feeds whose rows hold their positions. The function republishes rows that get
+// their first data shard by the new number of shards: the readers of every part may have passed them. rowsThatGain
+// searches for such rows beforehand, so that the transaction reads only rows that were published since, above head.
 func (f *Resharding) rowsThatGain(ctx context.Context, r, to *catalog.FeedRecord, head int64) (
 	func(dialect.Querier) error, error) {
 	d, feed, next := f.Store.Dialect, r.Feed(f.Store.Names), to.Feed(f.Store.Names)

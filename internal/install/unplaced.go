@@ -113,7 +113,7 @@ func (f *OutboxRows) RefuseAfterPurge(ctx context.Context, q dialect.Querier, do
 	return err
 }
 
-// HowToRecord tells an operator how to append records for rows that rowfeed cannot identify.
+// HowToRecord describes how an operator appends records for rows that rowfeed cannot identify.
 func (f *OutboxRows) HowToRecord() string {
 	feed := f.DialectFeed()
 	columns := append([]string{"shard"}, feed.StoredKey()...)

@@ -26,9 +26,9 @@ type Upgrader struct {
 }
 
 // Upgrade repairs the feed's triggers and tables if they differ from what this version of rowfeed would make. Capture
-// continues without a gap. It returns one sentence for each difference that it has repaired. Changes that were made
-// while a trigger was missing are lost to it: Check finds and Repair records what it can of them. For partitions that
-// came or went Upgrade records the keys itself.
+// continues without a gap. It returns one sentence for each difference that it has repaired. It does not find changes
+// that were made while a trigger was missing. Check finds them, and Repair records those that it can. For partitions
+// that were attached or removed, Upgrade records the keys itself.
 func (f *Upgrader) Upgrade(ctx context.Context) (mended []string, err error) {
 	err = f.Store.WithSchemaLock(ctx, "feed upgrade "+f.Name, func(q dialect.Querier) error {
 		// The feed may have been dropped while this waited for the lock.
@@ -117,7 +117,7 @@ func (f *Upgrader) mend(ctx context.Context, q dialect.Querier, r *catalog.FeedR
 		now.PrimaryKey = fresh.PrimaryKey
 	}
 	// Objects that are recreated lose their rights. The record notes that first, so that an interrupted upgrade is
-	// completed by the next one even where each statement commits.
+	// completed by the next one even if each statement commits.
 	if now.Regrant = !now.Grants.IsZero(); now.Regrant {
 		if err := f.DB.saveOptions(ctx, q, &now); err != nil {
 			return nil, err

@@ -85,8 +85,8 @@ func (f *Verifier) tellOutside(ctx context.Context) {
 	}
 }
 
-// VerifyWithPartitions also says what Foreign finds, and tells whether the table has partitions to follow. It reports
-// what OutsideShards finds to the Observer.
+// VerifyWithPartitions also reports what Foreign finds, and returns whether the table has partitions to follow. It
+// reports what OutsideShards finds to the Observer.
 func (f *Verifier) VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error) {
 	table, problems, err := f.verify(ctx)
 	if err == nil && table != nil {
@@ -98,8 +98,9 @@ func (f *Verifier) VerifyWithPartitions(ctx context.Context) (problems []string,
 	return problems, err == nil && hasPartitions(f.Record.Load(), table), err
 }
 
-// verify returns what is wrong with the feed's objects and with the table itself, which may have become one that feed
-// add would refuse. It finds nothing if this login cannot see all objects: publishers find it.
+// verify returns what is wrong with the feed's objects and with the table, which may have changed so that feed add
+// would refuse it. It returns nothing if this login cannot see all objects. Publishers can see them, and report the
+// problems.
 func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) ([]string, error) {
 	accounts := slices.Concat(r.Grants.Writers, r.Grants.Readers)

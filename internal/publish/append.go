@@ -31,7 +31,7 @@ func (f *Recorder) insertSQL() *insertSQL {
 }
 
 // AppendOutbox appends a record to the outbox of a feed with ModeOutbox, in the transaction that inserts the row. It
-// takes no lock that another transaction waits for.
+// acquires no lock that another transaction waits for.
 func (f *Recorder) AppendOutbox(ctx context.Context, tx dialect.Querier, record feedtype.OutboxRecord) error {
 	s := f.insertSQL()
 	if !s.feed.Outbox {

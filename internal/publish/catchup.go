@@ -26,7 +26,7 @@ func (f *Sequence) CatchUp(ctx context.Context, _ int) error {
 }
 
 // PublishVisible runs passes until the changes that are visible now are published. It ends however fast others write:
-// passes take changes in the order of their numbers, and new changes have higher numbers than newest. A transaction
+// passes read changes in the order of their numbers, and new changes have higher numbers than newest. A transaction
 // that is open now may still commit lower numbers. PublishVisible publishes them along with the others, and does not
 // wait for them.
 func (f *Sequence) PublishVisible(ctx context.Context) error {

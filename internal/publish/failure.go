@@ -89,8 +89,8 @@ func (f *Publisher) recovered(ctx context.Context) {
 	}
 }
 
-// end forgets the failed passes, and returns their number. known is the failure that the feed's record has. due tells
-// whether to remove the stored failure.
+// end forgets the failed passes, and returns their number. known is the failure that the feed's record has. due is true
+// if the stored failure has to be removed.
 func (s *failures) end(known *feedtype.Failure, now time.Time) (attempts int, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

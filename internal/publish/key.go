@@ -70,7 +70,7 @@ func (f *Recorder) ParseKey(text string) (feedtype.Key, error) {
 	return key, nil
 }
 
-// fits tells whether entries show such a JSON value for a column of this kind. Other values are refused here: some
+// fits returns true if entries show such a JSON value for a column of this kind. Other values are refused here: some
 // databases would convert them to another key.
 func fits(kind feedtype.Kind, v any) bool {
 	switch kind {

@@ -1,4 +1,4 @@
--- Changes, positions and tombstones of sequence feeds, as far as their statements are the same for every database.
+-- Changes, positions and tombstones of sequence feeds, if their statements are the same for every database.
 
 -- name: record_rows
 -- A limit makes the database run the query before the first insert: on MariaDB no other session can draw a number while
@@ -14,7 +14,7 @@ INSERT INTO {{changes}} ({{key}}, kind) VALUES (:values, :kind)
 FROM {{source}} t WHERE {{with has_key "t"}}{{.}} AND {{end}}:which
 
 -- name: last_key
--- The key of the row behind so many others, in key order.
+-- The key of the row after the first :others rows, in key order.
 SELECT {{read_row "t"}} {{template "rows" .}} ORDER BY {{ordered "t"}} {{skip ":others"}}
 
 -- name: count_rows
@@ -34,7 +34,8 @@ SELECT count(*) FROM (SELECT feed_sync_id FROM {{source}} WHERE feed_sync_id IS 
 SELECT {{count}} FROM {{source}} WHERE feed_sync_id > :base
 
 -- name: foreign_positions
--- Positions above :base that a pass has not given, which gave those above :first up to :last to one row each.
+-- Positions above :base that the pass has not given. The pass has given the positions above :first, up to :last, to one
+-- row each.
 SELECT feed_sync_id FROM {{source}} WHERE feed_sync_id > :base
 GROUP BY feed_sync_id HAVING count(*) > 1 OR feed_sync_id <= :first OR feed_sync_id > :last
 ORDER BY feed_sync_id {{limit ":count"}}
@@ -71,10 +72,10 @@ UPDATE {{table "feeds"}} SET tombstones_below = :highest WHERE name = :feed AND 
 SELECT value FROM {{table "sequences"}} WHERE name = :feed :unlocked
 
 -- name: advance
--- It changes no row if the version is another: an in-house publisher that does not lock the row has advanced the
--- sequence. It also changes none if the generation is another: the feed was dropped and another one was added under its
--- name. With another number of data shards, the transaction has assigned shards of the former number. And rows get no
--- positions any more once these are being moved out of them.
+-- It changes no row in four cases. The version is another: an in-house publisher that does not lock the row has
+-- advanced the sequence. The generation is another: the feed was dropped, and another one was added under its name. The
+-- number of data shards is another: the transaction has assigned shards of the former number. The positions are being
+-- moved out of the rows, and the transaction has written positions into rows.
 UPDATE {{table "sequences"}} SET value = :head, term = :term, version = version + 1, updated_at = :now
 WHERE name = :feed AND version = :version
   AND EXISTS (SELECT 1 FROM {{table "feeds"}}
@@ -82,7 +83,7 @@ WHERE name = :feed AND version = :version
       {{- if .InRows}} AND capture = {{literal "column"}}{{end}})
 
 -- name: published_here
--- Answers a row unless a publisher that is not rowfeed's gives the feed's positions.
+-- It returns a row unless another publisher than rowfeed's gives the feed's positions.
 SELECT 0 FROM {{table "feeds"}} WHERE name = {{feed}} AND state <> :elsewhere
 
 -- name: failed

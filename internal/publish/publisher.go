@@ -55,11 +55,11 @@ type Positioner interface {
 	// Pass publishes up to limit changes. Full says that the pass before found its limit. The error is ErrHeld if it
 	// left out shards that other transactions hold, and ErrStuck if only records without a usable key are left.
 	Pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error)
-	// Tell reports to the Observer, not more than now and then, what a pass with such an error has left.
+	// Tell reports what a pass with such an error has left out to the Observer, at a limited rate.
 	Tell(ctx context.Context, left error)
-	// CatchUp publishes what is visible now. A shard counts only if each shard is a feed by itself.
+	// CatchUp publishes the changes that are visible now. shard is used only in feeds with ULIDs.
 	CatchUp(ctx context.Context, shard int) error
-	// Purge deletes what has been kept long enough, and returns the number of entries. The error is ErrHeld if it left
+	// Purge deletes entries that have been kept long enough, and returns their number. The error is ErrHeld if it left
 	// out shards that other transactions hold.
 	Purge(ctx context.Context) (int, error)
 }
@@ -68,7 +68,7 @@ type Positioner interface {
 type Keeper interface {
 	// SameAsBefore refuses a database that was restored, or is not the one in which positions were given.
 	SameAsBefore(ctx context.Context) error
-	// VerifyWithPartitions returns what is wrong with the feed's triggers and tables, and whether its table has
+	// VerifyWithPartitions returns the problems of the feed's triggers and tables, and whether its table has
 	// partitions.
 	VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error)
 	// FollowPartitions makes the triggers that new partitions lack, and records the rows of partitions that were
@@ -77,7 +77,7 @@ type Keeper interface {
 }
 
 // HeldPatience bounds the wait for a shard or key lock of an outbox, so that one stuck transaction does not delay other
-// shards. It is longer than a database takes to detect a deadlock.
+// shards. It is longer than the time after which a database detects a deadlock.
 const HeldPatience = 2 * time.Second
 
 var (
@@ -141,8 +141,8 @@ func (f *Publisher) pass(ctx context.Context, limit int, full bool) (feedtype.Pu
 	})
 }
 
-// positioner returns the Positioner of the feed's mode. It reads the feed's record again if rowfeed has taken the feed
-// over since, or if this version could not read the record, which may have been repaired.
+// positioner returns the Positioner of the feed's mode. It reads the feed's record again in two cases: rowfeed has
+// taken the feed over since, or this version could not read the record, which may have been repaired.
 func (f *Publisher) positioner(ctx context.Context) (Positioner, error) {
 	if err := readTakeover(ctx, f.Feed); err != nil {
 		return nil, err
@@ -172,7 +172,8 @@ func passOfCurrentFeed(f *catalog.Feed, pass func() (feedtype.PublishEvent, erro
 	}
 }
 
-// lockedPause is the maximum pause after a lock timeout, which has taken its time already.
+// lockedPause is the maximum pause after a lock timeout. It is short, because the publisher has already waited for the
+// lock.
 const lockedPause = 500 * time.Millisecond
 
 // VerifyEvery is how often a publisher verifies its triggers and purges tombstones.
@@ -182,9 +183,9 @@ const VerifyEvery = time.Minute
 // connection, locks, a full disk), and reports them to the Observer. It returns an error only if it cannot continue:
 // the feed is gone, or the server may forget commits.
 //
-// The publishers of a feed share the lease "publish:<feed>" (Config.PublisherLease) in all processes: its holder works,
-// the others stand by, and publish what the holder leaves waiting. The lease saves work. The lock of the feed's
-// sequence is what makes several publishers safe.
+// The publishers of a feed share the lease "publish:<feed>" (Config.PublisherLease) in all processes: its holder
+// publishes, and the others stand by. They publish only changes that the holder leaves waiting. The lease saves work.
+// Several publishers are safe because of the lock of the feed's sequence.
 func (f *Publisher) RunPublisher(ctx context.Context) error {
 	if f.Lease < 0 {
 		return f.publishLoop(ctx, 0)
@@ -302,7 +303,7 @@ func (f *Publisher) Wake() {
 	}
 }
 
-// maintain verifies the triggers, and purges what has expired. It tells whether the feed's table has partitions.
+// maintain verifies the triggers, and purges expired entries. It returns whether the feed's table has partitions.
 func (f *Publisher) maintain(ctx context.Context) (partitioned bool, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return false, err

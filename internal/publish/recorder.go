@@ -126,8 +126,9 @@ func (f *Recorder) keyError(key feedtype.Key, doing string, err error) error {
 			Code:   feedtype.InvalidRequest,
 			Param:  "key",
 			Object: feedtype.FeedObject(f.Name),
-			Cause:  fmt.Sprintf("key %v is not a value of (%s)", key, keyColumns(f.Record.Load().Key)),
-			Err:    err,
+			Cause: fmt.Sprintf("key %v does not fit the feed's key columns (%s)", key,
+				keyColumns(f.Record.Load().Key)),
+			Err: err,
 		}
 	}
 	return f.Fail(doing, err)
@@ -184,8 +185,8 @@ func (f *Recorder) refuseTextAsNumber(key feedtype.Key) error {
 	return nil
 }
 
-// isKnown tells whether a key has a row or a position. It compares the values without conversions, as RecordKeys writes
-// them.
+// isKnown returns true if a key has a row or a position. It compares the values without conversions, as RecordKeys
+// writes them.
 func (f *Recorder) isKnown(ctx context.Context, key feedtype.Key) (bool, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	has := func(refs []string) dialect.Built {

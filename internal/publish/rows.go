@@ -37,20 +37,20 @@ func (f *Sequence) placeRows(
 		return 0, err
 	}
 	if n < limit {
-		last = nil // All pending rows that no transaction has locked were taken.
+		last = nil // The pass has placed all pending rows that no transaction has locked.
 		if err := f.reportSkipped(ctx, tx, feed, limit); err != nil {
 			return 0, err
 		}
 	}
-	// If this transaction fails, a later batch that reaches the first key again takes its rows.
+	// If this transaction fails, a later batch that reaches the first key again places its rows.
 	f.mu.Lock()
 	f.rowStart = rowStart{generation, last}
 	f.mu.Unlock()
 	return n, nil
 }
 
-// checkPlaced compares the rows with positions above base with what this pass has written: it gave those above first,
-// up to last.
+// checkPlaced counts the rows with positions above base. This pass has given the positions above first, up to last, to
+// one row each.
 func (f *Sequence) checkPlaced(ctx context.Context, tx dialect.Querier, feed *dialect.Feed,
 	base, first, last int64) error {
 	var found int64
@@ -119,7 +119,7 @@ func (f *Sequence) explainDuplicate(ctx context.Context, err error) error {
 	return f.foreign(feed, which, err)
 }
 
-// reportSkipped tells the Observer how many rows are still pending because other transactions have locked them.
+// reportSkipped reports to the Observer how many rows are still pending because other transactions have locked them.
 func (f *Sequence) reportSkipped(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, limit int) error {
 	if f.Store.Observer.Skipped == nil {
 		return nil

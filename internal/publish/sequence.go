@@ -40,7 +40,8 @@ func (f *Sequence) Pending() string {
 }
 
 // Waiting returns the highest position while changes wait. It returns "" while a pass has the sequence's lock, however
-// long that pass takes. A pass right behind it would harm those who read MariaDB's tables without rowfeed.
+// long that pass takes. A second pass immediately after it would harm programs that read MariaDB's tables without
+// rowfeed.
 func (f *Sequence) Waiting(ctx context.Context) (string, error) {
 	r := f.Record.Load()
 	waiting, err := f.Store.Dialect.HasChanges(ctx, f.Store.On(), r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
@@ -123,8 +124,8 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 	return e, nil
 }
 
-// isOtherwiseNow tells whether a pass that writes into rows has failed since its feed got a fence, or another capture,
-// which this process did not know of. It then has the record that says so.
+// isOtherwiseNow returns true if a pass that writes into rows has failed because its feed got a fence or another
+// capture. It then has loaded the new record.
 func (f *Sequence) isOtherwiseNow(ctx context.Context, err error) bool {
 	before := f.DialectFeed()
 	if err == nil || errors.Is(err, store.ErrNothing) || !before.InRows() || before.Fenced() {
@@ -194,7 +195,7 @@ func (f *Sequence) publishBatch(
 			Cause:  "its sequence has reached the end of int64, so its changes cannot be published",
 		}
 	}
-	// Changes before rows: a delete must not get a position above that of a row that was inserted after it.
+	// Changes come before rows: a delete must not get a higher position than a row that was inserted after it.
 	assignments, err := assignments(r, changes, seq.Value)
 	if err != nil {
 		return e, nil, 0, err
@@ -318,8 +319,9 @@ func assignments(r *catalog.FeedRecord, changes []dialect.Change, base int64) ([
 	return as, nil
 }
 
-// splitByKind splits assignments into those of one statement. If keys can be equal although their texts differ (exact
-// is false), two assignments may have the same key. Then what follows an unpublish or republish must see its effect.
+// splitByKind splits assignments into groups, one for each statement. If keys can be equal although their texts differ
+// (exact is false), two assignments may have the same key. Then an assignment after an unpublish or republish must see
+// its effect, and needs a statement of its own.
 func splitByKind(as []dialect.Assignment, exact bool) [][]dialect.Assignment {
 	if len(as) == 0 {
 		return nil

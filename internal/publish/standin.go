@@ -11,8 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
-// standBy waits for the lease, and publishes meanwhile what its holder leaves waiting. It calls found with the holder
-// each time it finds the lease taken.
+// standBy waits for the lease. Meanwhile it publishes changes that the holder leaves waiting. It calls found with the
+// holder each time that another process has the lease.
 func (f *Publisher) standBy(
 	ctx context.Context, l *lease.Lease, found func(*feedtype.LeaseStatus),
 ) (*lease.Claim, error) {
@@ -31,8 +31,8 @@ func (f *Publisher) standBy(
 	return l.Acquire(ctx)
 }
 
-// standIn publishes until ctx ends, but only what the holder of the lease leaves waiting. It reports no failure: the
-// holder reports its own, and a holder that is gone is followed by a publisher that does.
+// standIn publishes until ctx ends, but only changes that the holder of the lease leaves waiting. It reports no
+// failures: the holder reports its own, and so does the next holder.
 func (f *Publisher) standIn(ctx context.Context, holder func() *feedtype.LeaseStatus) {
 	before, reported := "", int64(-1)
 	for ctx.Err() == nil {

@@ -64,7 +64,7 @@ func (f *Sequence) purgeBatch(ctx context.Context, tx dialect.Querier) (int, err
 	return len(expired), err
 }
 
-// oldestDue tells whether the oldest tombstone is due. It also stores the position at which the next call begins to
+// oldestDue returns true if the oldest tombstone is due. It also stores the position at which the next call begins to
 // read: the oldest tombstone's, or the head if there is none, since new tombstones get positions above the head.
 // Without it, a database that has no index of tombstones by position would read the whole feed in each call.
 func (f *Sequence) oldestDue(ctx context.Context) (bool, error) {

@@ -7,9 +7,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/history"
 )
 
-// assemble makes a page's entries of its rows, and takes over their values. It leaves out and counts vanished keys:
-// keys without a row whose delete is not published yet. Their tombstones follow. terms are those of a feed whose rows
-// hold positions.
+// assemble makes a page's entries from its rows, and keeps their values without copying them. It leaves out and counts
+// vanished keys: keys without a row whose delete is not published yet. Their tombstones follow. terms are set for a
+// feed whose rows hold positions.
 func assemble(l *catalog.Layout, rows *dialect.PageRows, terms *history.Terms) (
 	page feedtype.Page, vanished int, err error,
 ) {

@@ -10,8 +10,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/history"
 )
 
-// cursorState is where a request's cursor says to begin. For "now" that is above every position: such a page has only
-// the head.
+// cursorState returns where a request's cursor says to begin. For "now" that is above every position: such a page has
+// only the head.
 func (f *Reader) cursorState(ctx context.Context, after feedtype.Cursor, shards feedtype.Shards) (
 	feedtype.CursorState, error,
 ) {
@@ -42,7 +42,7 @@ func (f *Reader) cursorState(ctx context.Context, after feedtype.Cursor, shards 
 			Code:   feedtype.InvalidRequest,
 			Param:  "after",
 			Object: feedtype.FeedObject(f.Name),
-			Cause:  fmt.Sprintf("after: %q is a cursor of a feed with other positions", after),
+			Cause:  fmt.Sprintf("after: %q is a cursor of another feed: its position is of another kind", after),
 			Next:   "send back a cursor that this feed gave",
 		}
 	}
@@ -74,7 +74,7 @@ func (f *Reader) validateCursor(ctx context.Context, at feedtype.CursorState, ro
 	ahead := rows.Given.Max(rows.Head).Max(rows.EntriesBelow)
 	switch {
 	case f.Store.Replica && at.Generation > rows.Generation:
-		// The replica lags behind a bump. What it shows is not for this cursor.
+		// The replica lags behind a bump. Its entries are of the former generation, and not for this cursor.
 		rows.Rows, rows.Head = nil, feedtype.Position{}
 		return at, nil
 	case at.Generation != rows.Generation:
@@ -172,8 +172,9 @@ func (f *Reader) otherGeneration(ctx context.Context, at feedtype.CursorState, g
 	return err
 }
 
-// otherPart is the error for a cursor whose reader has not read what the request goes on from. Without its start mark
-// the lowest cursor brings every delete that the reader of another part needs.
+// otherPart is the error for a cursor of one part in a request for another part, whose earlier entries its reader has
+// not read. A consumer may continue from its lowest cursor without the start mark: it then receives every delete that a
+// reader of another part needs.
 func (f *Reader) otherPart(at feedtype.CursorState, asked feedtype.CursorPart) error {
 	if f.Store.Replica && at.Part.Of != asked.Of && asked != (feedtype.CursorPart{}) {
 		return &feedtype.Error{Code: feedtype.Unavailable, Object: feedtype.FeedObject(f.Name),

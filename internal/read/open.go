@@ -11,7 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// openTimeout is how long a request waits for a transaction that may explain its cursor: as long as for a lock.
+// openTimeout is the maximum time that a request waits for an open transaction which may explain its cursor. It equals
+// the timeout for locks.
 const openTimeout = 2 * time.Second
 
 // errEnded means that the transaction which may explain a cursor is not open any more.
@@ -24,9 +25,9 @@ func mayBeShownLater(at feedtype.CursorState, rows *dialect.PageRows, refusal er
 		errors.Is(refusal, feedtype.GenerationChanged) && at.Generation > rows.Generation
 }
 
-// awaitOpenChange returns nil once every commit that a replica can have shown before the call is visible here, so that
-// a page which is read from now on decides about the cursor. It waits for one transaction at most: only one at a time
-// can change the head. If that transaction does not end in time, the error has the code Locked.
+// awaitOpenChange returns nil when every commit that a replica can have shown before the call is visible here. Then a
+// page that is read later decides about the cursor. It waits for one transaction at most: only one at a time can change
+// the head. If that transaction does not end in time, the error has the code Locked.
 func (f *Reader) awaitOpenChange(ctx context.Context, d *dialect.Feed, shard int, refusal error) error {
 	replicas := f.Store.Dialect.Replicas
 	if replicas == nil {

@@ -52,7 +52,7 @@ func (f *Reader) ReadPage(ctx context.Context, q dialect.PageQuery, shards feedt
 			if err := f.History.MakeDurable(ctx, asked.Shard, rows); err != nil {
 				return nil, nil, err
 			}
-			f.History.Saw(asked.Shard, history.Shown(rows)) // only now: before, a crash could take it back
+			f.History.Saw(asked.Shard, history.Shown(rows)) // not earlier: a crash could have undone it
 			return rows, l, nil
 		case err != nil && f.Store.Dialect.Classify(err) == dialect.ClassRetry && try < tries:
 			if err := store.Pause(ctx, store.Backoff(try)); err != nil {
@@ -84,8 +84,8 @@ func (f *Reader) queryPage(ctx context.Context, l *catalog.Layout, q dialect.Pag
 	return rows, err
 }
 
-// explainPage returns why the last try of ReadPage failed: with an error of the database, or, where err is nil, with
-// rows of another layout.
+// explainPage returns why the last try of ReadPage failed: with an error of the database, or, if err is nil, with rows
+// of another layout.
 func (f *Reader) explainPage(ctx context.Context, l *catalog.Layout, q dialect.PageQuery, rows *dialect.PageRows,
 	err error,
 ) error {
@@ -135,8 +135,8 @@ func (f *Reader) selectPart(ctx context.Context, l *catalog.Layout, q *dialect.P
 	return pager.Select(ctx, l, q, s)
 }
 
-// refuseOnPrimary returns a refusal that needs a primary to be certain. A server that is not a primary may lag, so the
-// error is then that of asking for its identity, which has the code ReadOnly.
+// refuseOnPrimary returns a refusal that needs a primary to be certain. A server that is not a primary may lag. There,
+// reading the identity fails with the code ReadOnly, and that error is returned.
 func (f *Reader) refuseOnPrimary(ctx context.Context, refusal error) error {
 	if f.Store.Replica || !errors.Is(refusal, feedtype.CursorAhead) &&
 		!errors.Is(refusal, feedtype.HistoryLost) && !errors.Is(refusal, feedtype.DatabaseChanged) &&

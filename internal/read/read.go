@@ -26,7 +26,7 @@ type Reader struct {
 	// Pager returns the Pager of the feed's mode. It fails if this version cannot read the feed's record.
 	Pager func() (Pager, error)
 	Quota *store.FeedQuota // of connections that read pages
-	// MaxPageBytes and TailBytes are those of rowfeed.Config.
+	// MaxPageBytes and TailBytes are the fields of rowfeed.Config.
 	MaxPageBytes, TailBytes int
 
 	rowBytes rowBytes
@@ -66,8 +66,8 @@ func (f *Reader) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page
 	return got.Page, err
 }
 
-// Inspect reads the entry behind a cursor in one shard to show it to an operator. It moves no outbox records and does
-// not call the Observer.
+// Inspect reads the first entry after a cursor in one shard, to show it to an operator. It moves no outbox records and
+// does not call the Observer.
 func (f *Reader) Inspect(ctx context.Context, after feedtype.Cursor, shard int) (feedtype.Page, error) {
 	asked := pageKey{after: after, limit: 1, shards: feedtype.One(shard), inspect: true}
 	got, err := f.read(ctx, time.Now(), asked, unbounded)
@@ -87,7 +87,7 @@ type reading struct {
 	feedtype.Page
 	key       watch.Key
 	watermark watch.Watermark
-	// stuck means that only outbox records which cannot get a position wait behind the page.
+	// stuck is true if the only records that wait after the page are outbox records that cannot get a position.
 	stuck bool
 }
 

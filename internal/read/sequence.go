@@ -19,14 +19,14 @@ var file string
 
 var statements = dialect.NewStatements(file)
 
-// headOnly is the query of a page that answers the head and no entries.
+// headOnly is the query of a page with the head and no entries.
 var headOnly = dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}
 
 // SequencePager is the Pager of feeds whose positions are numbers of one sequence.
 type SequencePager struct{ Reader *Reader }
 
-// Select restricts the query to a range of the data shards. Of a feed with one data shard it has the whole feed read,
-// from which keepPart takes the part.
+// Select restricts the query to a range of the data shards. If the feed has one data shard, the query reads the whole
+// feed, and keepPart selects the part.
 func (SequencePager) Select(_ context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	part, err := partOf(l, s)
 	switch {
@@ -63,8 +63,8 @@ func partOf(l *catalog.Layout, s feedtype.Shards) (feedtype.CursorPart, error) {
 	return feedtype.CursorPart{From: from, To: to, Of: of}, nil
 }
 
-// exactKeys refuses parts of a feed whose rows hold their positions if equal keys can have different texts. The text
-// of the key's row may change, and would take the key into another part.
+// exactKeys refuses parts of a feed whose rows hold their positions if equal keys can have different texts. The text of
+// the key in its row may change, which would move the key to another part.
 func exactKeys(l *catalog.Layout) error {
 	if !l.Feed.ReadsRows() {
 		return nil

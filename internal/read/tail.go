@@ -29,14 +29,14 @@ const (
 // tail lets all readers near the head of a feed share statements, whatever their cursors, limits and data shards. While
 // one reading is under way, all new readers wait for a single next reading, which covers what each of them wants.
 //
-// The tail is not a cache: a reading answers only requests that were made before it began. (A reader that waited made
+// The tail is not a cache: a reading serves only requests that were made before it began. (A reader that waited made
 // its request when it was woken.) So the reading shows what the reader's own page would show. A reader that is alone
 // reads just its own page.
 type tail struct {
 	readings store.Sharing[struct{}, *tailReading]
 
 	mu     sync.Mutex
-	asks   map[tailAsk]int // how many readers want each page; the next reading answers all of them
+	asks   map[tailAsk]int // how many readers want each page; the next reading serves all of them
 	last   *tailReading    // kept until expiry
 	expiry *time.Timer
 }
@@ -50,7 +50,7 @@ type tailAsk struct {
 	sorted bool // see dialect.PageQuery
 }
 
-// tailReading is one statement's answer: to a single ask, or to all asks above the lowest cursor.
+// tailReading is the result of one statement: for a single ask, or for all asks above the lowest cursor.
 type tailReading struct {
 	began time.Time
 	ask   tailAsk // as sent to the database
@@ -63,8 +63,8 @@ type tailReading struct {
 }
 
 // fromTail returns the rows above a cursor from a shared reading that began after since. It returns nil rows if the
-// cursor is not near the head or the shared reading cannot answer: then the caller has to read the page itself. Shared
-// means that another reader was given rows of the same reading.
+// cursor is not near the head, or if the shared reading has no page for it. Then the caller has to read the page
+// itself. shared is true if another reader got rows of the same reading.
 func (f *Reader) fromTail(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery,
 	shards feedtype.Shards) (rows *dialect.PageRows, l *catalog.Layout, shared bool, err error) {
 	ask := tailAsk{at.Position, q.Limit, shards, q.MaxBytes, q.Sorted}
@@ -96,14 +96,14 @@ func (f *Reader) fromTail(ctx context.Context, since time.Time, at feedtype.Curs
 	case ctx.Err() != nil:
 		return nil, nil, false, ctx.Err()
 	case err != nil:
-		return nil, nil, false, nil // the reader's own page answers the error
+		return nil, nil, false, nil // the reader's own page returns the error
 	}
 	rows, shared = reading.page(ctx, f, ask)
 	return rows, reading.l, shared, nil
 }
 
 // isTail reports whether a cursor is near the known head. A cursor whose start mark hides tombstones is excluded: its
-// page differs from those of others.
+// page differs from other readers' pages.
 func (f *Reader) isTail(at feedtype.CursorState, ask tailAsk) bool {
 	if f.DialectFeed().ULIDs != nil || f.TailBytes < 0 || f.Store.Replica || at.Start || at.Mark.Above(at.Position) {
 		return false
@@ -126,7 +126,7 @@ func (t *tail) removeAsk(ask tailAsk) {
 // errOtherLayout fails a shared reading that was made for another layout. Each reader then reads its own page again.
 var errOtherLayout = errors.New("the feed or its table was changed")
 
-// readTail reads a page that answers own and all other asks of this moment.
+// readTail reads a page for own and for all other asks of this moment.
 func (f *Reader) readTail(ctx context.Context, own tailAsk) (*tailReading, error) {
 	t := &f.tail
 	t.mu.Lock()

@@ -63,7 +63,7 @@ func (f *Reader) waitForEntries(ctx context.Context, asked pageKey, wait time.Du
 func (f *Reader) knownEmpty(ctx context.Context, asked pageKey) (*reading, error) {
 	at, err := asked.after.State()
 	if err != nil || at.Start || at.Mark.Above(at.Position) {
-		return nil, nil // read answers the error
+		return nil, nil // read returns the error
 	}
 	// Not for a shard with ULIDs: a writer can use a ULID late, which moves no watermark.
 	key := watch.Key{Feed: f.Name}
@@ -102,16 +102,16 @@ func (f *Reader) readUnlocked(ctx, over context.Context, woken *watch.Crowd, key
 		if store.Pause(over, store.Backoff(tries)) != nil {
 			return got, err
 		}
-		woken = nil // a crowd keeps its answer, here the error
+		woken = nil // a crowd keeps its result, here the error
 	}
 }
 
 // NewPages makes what the readers of a watch.Crowd share.
 func NewPages() any { return &store.Sharing[pageKey, reading]{Keep: true} }
 
-// readShared reads a page together with all readers that want the same page: those of the crowd or, where woken is nil,
-// all that ask now. The room of one of them bounds the page. The caller owns the entries, and must not write to their
-// values.
+// readShared reads a page together with all readers that want the same page: those of the crowd or, if woken is nil,
+// all readers that ask now. The room of one of them bounds the page. The caller owns the entries, and must not write to
+// their values.
 func (f *Reader) readShared(ctx context.Context, woken *watch.Crowd, key pageKey, room int) (*reading, error) {
 	pages := &f.pages
 	if woken != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Blocking is the publish.Positioner of a feed whose writers take positions themselves: nothing waits for a publisher.
+// Blocking is the publish.Positioner of a feed whose writers allocate positions: no change waits for a publisher.
 type Blocking struct{ Feed string }
 
 func (Blocking) Pending() string { return "" }

@@ -1,4 +1,4 @@
-// Package ulidfeed handles feeds whose positions are ULIDs. Each shard of such a feed is a feed by itself.
+// Package ulidfeed handles feeds whose positions are ULIDs. Each shard of such a feed is a separate feed.
 //
 // The package decides which ULIDs a writer gets and how writers of a shard take turns (lock.go). It moves the records
 // of an outbox to their positions (outbox.go), and tries shards that another transaction holds again (retry.go). It

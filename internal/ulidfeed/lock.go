@@ -18,8 +18,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/history"
 )
 
-// ULIDs are the ranges that one call of Locks.Lock took in a transaction: dialect.ULIDsPerLock ULIDs of each shard.
-// They may be used in that transaction only.
+// ULIDs are the ranges that one call of Locks.Lock allocated in a transaction: dialect.ULIDsPerLock ULIDs of each
+// shard. They may be used in that transaction only.
 type ULIDs struct {
 	feed   *Locks
 	tx     dialect.Querier
@@ -39,7 +39,7 @@ type Locks struct {
 	Wait, Idle time.Duration // Config.LockWait and LockIdle of package rowfeed
 }
 
-// Lock locks the shards for the caller's transaction, and takes ULIDs of each. See rowfeed.Feed.Lock.
+// Lock locks the shards for the caller's transaction, and allocates ULIDs in each. See rowfeed.Feed.Lock.
 func (f *Locks) Lock(ctx context.Context, tx dialect.Querier, req feedtype.LockRequest) (*ULIDs, error) {
 	feed := f.DialectFeed()
 	if feed.ULIDs == nil || feed.Outbox {
@@ -75,7 +75,7 @@ func (f *Locks) Lock(ctx context.Context, tx dialect.Querier, req feedtype.LockR
 	return all, nil
 }
 
-// lockBounds are the bounds of a request. Default bounds apply only where the database can set them; a bound that the
+// lockBounds are the bounds of a request. Default bounds apply only if the database can set them; a bound that the
 // application demanded and the database cannot set is an error.
 func (f *Locks) lockBounds(req feedtype.LockRequest) (b dialect.LockBounds) {
 	wait, idle := cmp.Or(req.Wait, f.Wait), cmp.Or(req.Idle, f.Idle)
@@ -103,7 +103,7 @@ func (f *Locks) lockShard(
 			Param:  "hint",
 			Object: feedtype.FeedObject(f.Name),
 			Cause: fmt.Sprintf("the hint %s is more than %s ahead of the database's clock; "+
-				"the time of the shard could not go back from it",
+				"later ULIDs of the shard could not have earlier times",
 				hint.UTC().Format(time.RFC3339Nano), dialect.MaxHintAhead),
 			Next: "leave the hint out, or correct the clock that it comes from; " +
 				"then roll the transaction back and begin it again",

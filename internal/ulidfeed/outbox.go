@@ -206,7 +206,7 @@ func (f *Outbox) moveBatch(
 	if err != nil {
 		return moveResult{}, err
 	}
-	// This statement has to come after the lock, so that it sees what the previous mover has left.
+	// This statement has to come after the lock, so that it sees what the previous mover has committed.
 	records, err := dialect.TakeRecords(ctx, tx, d.Syntax, feed, shard, scan.In(r.Generation), stuck, limit)
 	if err == nil && len(records) == 0 {
 		err = store.ErrNothing
@@ -416,7 +416,8 @@ func (f *Outbox) CatchUp(ctx context.Context, shard int) error {
 }
 
 // LivesFrom records where the live part of a shard begins: at the first ULID given in it. The caller has locked the
-// shard, and calls LivesFrom once for each. The least place cannot tell it later: it may have moved or been purged.
+// shard, and calls LivesFrom once for each. The lowest place cannot show it later: that place may have moved, or may
+// have been purged.
 func (f *Outbox) LivesFrom(ctx context.Context, tx dialect.Querier, shard int, first feedtype.Position) error {
 	_, err := f.Store.Exec(ctx, tx, statements, "live_from",
 		dialect.Args{"feed": f.Name, "shard": shard, "first": int64(first.High >> 16)})

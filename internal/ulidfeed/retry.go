@@ -61,7 +61,7 @@ func (h heldShards) Unwrap() error { return h.message }
 
 func (h heldShards) Is(target error) bool { return target == publish.ErrHeld || target == h.reason }
 
-// heldShardsError names shards that could not be locked. Reason is that of the first one.
+// heldShardsError names shards that could not be locked. reason is the reason of the first one.
 func (f *Outbox) heldShardsError(doing string, reason error, shards ...int) error {
 	names := fmt.Sprint(shards[0])
 	for _, shard := range shards[1:min(len(shards), maxShardsNamed)] {
@@ -208,7 +208,7 @@ func (q *retryQueue) unreported() (shards []int) {
 	return shards
 }
 
-// reportStuck tells the Observer of a record that cannot be placed, at most once in VerifyEvery.
+// reportStuck reports a record that cannot be placed to the Observer, at most once in VerifyEvery.
 func (f *Outbox) reportStuck(err error) {
 	q := &f.retries
 	q.mu.Lock()
@@ -223,7 +223,7 @@ func (f *Outbox) reportStuck(err error) {
 	}
 }
 
-// reportHeld tells the Observer of shards that stay in the queue.
+// reportHeld reports shards that stay in the queue to the Observer.
 func (f *Outbox) reportHeld(ctx context.Context) {
 	shards := f.retries.unreported()
 	if len(shards) == 0 {

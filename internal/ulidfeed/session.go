@@ -10,10 +10,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// holderWait bounds the query for the session that holds a shard. Its answer only completes an error's text.
+// holderWait bounds the query for the session that holds a shard. Its result only completes an error's text.
 const holderWait = 3 * time.Second
 
-// Holders returns the shards that transactions have locked or wait for, as far as the database tells.
+// Holders returns the shards that transactions have locked or wait for, as far as the database shows them.
 func Holders(ctx context.Context, f *catalog.Feed) ([]dialect.Holding, dialect.NamedHolders, error) {
 	if f.Store.Dialect.Sessions == nil {
 		return nil, dialect.HoldersNone, nil

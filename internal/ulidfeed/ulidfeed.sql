@@ -1,4 +1,4 @@
--- Shards of feeds with ULIDs, and the purge of entries, as far as their statements are the same for every database.
+-- Shards of feeds with ULIDs, and the purge of entries, if their statements are the same for every database.
 
 -- name: shards
 SELECT shard FROM {{table "shards"}} WHERE feed = :feed ORDER BY shard {{limit ":count"}}
@@ -25,7 +25,7 @@ WHERE s.feed = :feed AND EXISTS (SELECT 1 FROM {{places}} g WHERE g.shard = s.sh
 ORDER BY s.shard
 
 -- name: expired_by_count
--- The position behind those that are kept; NULL if there is none.
+-- The highest position that need not be kept; NULL if all are kept.
 SELECT s.shard, (SELECT {{read_ulid "g"}} FROM {{places}} g WHERE g.shard = s.shard
   ORDER BY g.ulid DESC {{skip ":kept"}})
 FROM {{table "shards"}} s WHERE s.feed = :feed ORDER BY s.shard

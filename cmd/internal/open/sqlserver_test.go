@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/sink/sqlmirror"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/dialect/sqlserver"
 )
@@ -166,9 +167,9 @@ func TestSQLServerErrorsHaveClasses(t *testing.T) {
 	}
 }
 
-// TestSQLServerShardIsHeld: a mover whose shard another transaction has locked continues with other shards. It finds
-// that by the error's class, and a writer by the error itself.
-func TestSQLServerShardIsHeld(t *testing.T) {
+// TestSQLServerLockedShardIsALockTimeout: if another transaction has locked a mover's shard, the mover continues with
+// other shards. A mover recognizes this by the error's class, and a writer by the error itself.
+func TestSQLServerLockedShardIsALockTimeout(t *testing.T) {
 	pool, _ := openPeer(t, func(sent string) []byte {
 		if strings.Contains(sent, "rowfeed_turn") {
 			return failure(77101, 16)
@@ -266,8 +267,33 @@ func TestSQLServerDatabaseMustMeetRequirements(t *testing.T) {
 	}
 }
 
-// TestSQLServerConfig: the path names the database, or the instance if there is a parameter database.
-func TestSQLServerConfig(t *testing.T) {
+// TestSQLServerMirrorOfIdentityIsRefused (H23): the server fills an IDENTITY column, so a mirror cannot write its keys.
+func TestSQLServerMirrorOfIdentityIsRefused(t *testing.T) {
+	for identity, want := range map[int]string{0: "", 1: "gives key column \"id\" its values"} {
+		pool, _ := openPeer(t, func(sent string) []byte {
+			switch {
+			case strings.Contains(sent, "is_ms_shipped"):
+				return row("dbo", "kv", "U", 0, 0, 0, 0, 0, "signature")
+			case strings.Contains(sent, "is_read_committed_snapshot_on"):
+				return row("shop", 1, 1, 130, "DISABLED", 3, 14)
+			case strings.Contains(sent, "is_identity"):
+				return row("id", "bigint", 8, 19, 0, "", 0, 0, "", identity)
+			case strings.Contains(sent, "is_unique"):
+				return row("kv_key", 1, 0, "id")
+			}
+			return nil
+		})
+		_, err := sqlmirror.New(t.Context(), sqlmirror.Config{Pool: pool, Dialect: sqlserver.New(), Table: "kv"})
+		if want == "" && err != nil ||
+			want != "" && (!errors.Is(err, rowfeed.Refused) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("is_identity %d: %v", identity, err)
+		}
+	}
+}
+
+// TestSQLServerURLNamesDatabaseOrInstance: the path names the database, or the instance if there is a parameter
+// database.
+func TestSQLServerURLNamesDatabaseOrInstance(t *testing.T) {
 	for rawURL, want := range map[string]struct {
 		host, instance, database string
 		port                     uint64

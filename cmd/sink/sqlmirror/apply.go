@@ -312,6 +312,11 @@ func (s *Sink) param(b *dialect.Builder, name string, v any) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if c.Generated {
+		return "", &feedtype.Error{Code: feedtype.Refused, Object: s.object(),
+			Cause: fmt.Sprintf("the database itself gives column %q its values, and the feed delivers others", name),
+			Next:  "create the table without IDENTITY or GENERATED ALWAYS in that column"}
+	}
 	v, err = convert(*c, v)
 	if err != nil {
 		return "", &feedtype.Error{Code: feedtype.Refused, Object: s.object(),

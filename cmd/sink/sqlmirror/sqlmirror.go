@@ -151,6 +151,13 @@ func (s *Sink) describe(ctx context.Context) error {
 		return &feedtype.Error{Code: feedtype.Refused, Object: s.object(),
 			Cause: "its primary key contains expressions", Next: "give the table the feed's key as its primary key"}
 	}
+	for _, name := range key {
+		if t.Column(name).Generated {
+			return &feedtype.Error{Code: feedtype.Refused, Object: s.object(),
+				Cause: fmt.Sprintf("the database itself gives key column %q its values", name),
+				Next:  "create the table without IDENTITY or GENERATED ALWAYS in that column"}
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.table, s.key = t, key

@@ -137,6 +137,14 @@ func (x *Env) Statements(name string, args ...any) []string {
 	return x.Has.Statements(x.T, name, args...)
 }
 
+// Needs skips the test on a database that lacks the text.
+func (x *Env) Needs(name string) {
+	x.Helper()
+	if why := x.Has.Lacking(name); why != "" {
+		x.Skip(why)
+	}
+}
+
 // Isolation returns the level, or the default one on a database that has one writer and no levels. If REPEATABLE READ
 // locks what it reads, it returns SNAPSHOT for that.
 func (x *Env) Isolation(level sql.IsolationLevel) sql.IsolationLevel {

@@ -47,6 +47,11 @@ func ReadsULIDPage(ev testdb.TapEvent) bool {
 	return ev.Kind == testdb.Query && strings.Contains(ev.SQL, "SELECT f.generation, COALESCE")
 }
 
+// ReadsNewestRecord matches the statement that reads the newest record of a shard.
+func ReadsNewestRecord(ev testdb.TapEvent) bool {
+	return strings.HasPrefix(strings.Replace(ev.SQL, "TOP (1) ", "", 1), "SELECT order_sequence FROM ")
+}
+
 // AsksForFirst matches the statement with which a publisher asks, before a transaction, whether there is a change, or
 // a record. The column is the one that it reads of it.
 func AsksForFirst(ev testdb.TapEvent, column string) bool {

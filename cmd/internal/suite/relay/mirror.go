@@ -344,12 +344,18 @@ func TestUnfitMirrorTableIsRefused(t *testing.T) {
 		x.WantCode(open("absent"), rowfeed.Refused)
 		to.Exec("CREATE TABLE nokey (id bigint)")
 		x.WantCode(open("nokey"), rowfeed.Refused)
+		if filled := to.Statements("relay.filled_key"); filled != nil {
+			to.Exec(filled...)
+			x.WantCode(open("filled"), rowfeed.Refused)
+		}
 		m := mirror(x, to, createMirror)
 		x.Exec("INSERT INTO m VALUES (1, 'a', 0)")
 		m.Publish(m.feed)
 		for _, table := range []string{
 			"CREATE TABLE other (v varchar(100) NOT NULL PRIMARY KEY, id bigint, n bigint)",
 			"CREATE TABLE other (id bigint NOT NULL PRIMARY KEY, v varchar(100))",
+			"CREATE TABLE other (id bigint NOT NULL PRIMARY KEY, v varchar(100), " +
+				"n bigint GENERATED ALWAYS AS (id + 1) STORED)",
 		} {
 			to.Exec(table)
 			r := m.relay()

@@ -81,6 +81,7 @@ func TestSentStatementsEqualRecordedFiles(t *testing.T) {
 			w.layout(l)
 			texts[l.name+".sql"] = w.text()
 		}
+		w.Needs("wire.golden_folder")
 		golden.Compare(t, filepath.Join(wireFolder, w.Text("wire.golden_folder")), texts)
 	})
 }

@@ -103,23 +103,35 @@ func dropped(l layout) []dialect.Step {
 	return d.FeedDown(l.feed, &dialect.Table{Name: l.feed.Source})
 }
 
-// gaps are what teesql does not know of T-SQL, by a part of the statement.
-var gaps = []struct{ part, reason string }{
-	{" COLLATE Latin1_General_100_BIN2 AS varchar(8000))", "it does not know COLLATE within CAST"},
+// gaps are what teesql does not know of T-SQL, and what it is given instead.
+var gaps = []struct {
+	part    *regexp.Regexp
+	instead string
+	reason  string
+}{
+	{regexp.MustCompile(` COLLATE Latin1_General_100_BIN2 AS varchar\(8000\)\)`), " AS varchar(8000))",
+		"it does not know COLLATE within CAST"},
+	{regexp.MustCompile(`^(MERGE INTO \S+) WITH \(HOLDLOCK\)`), "$1", "it does not know a hint on the target of MERGE"},
+	{regexp.MustCompile(`(?s)^(MERGE .* USING )(\(VALUES .*\)) AS s (\([^()]+\))`),
+		"${1}(SELECT * FROM $2 AS s $3) AS s $3", "it does not know VALUES as the source of MERGE"},
+	{regexp.MustCompile(`\bAND (\(SELECT 1 FROM [^()]+\)) IS NULL`), "AND NOT EXISTS $1",
+		"record_vanished: it does not know IS NULL after a subquery"},
+}
+
+// parsed is teesql's error for a statement.
+func parsed(t *testing.T, statement string) error {
+	for _, gap := range gaps {
+		statement = gap.part.ReplaceAllString(statement, gap.instead)
+	}
+	_, err := parser.Parse(t.Context(), strings.NewReader(statement))
+	return err
 }
 
 func parse(t *testing.T, statement string) {
 	t.Helper()
-	_, err := parser.Parse(t.Context(), strings.NewReader(statement))
-	if err == nil {
-		return
+	if err := parsed(t, statement); err != nil {
+		t.Errorf("%v:\n%s", err, statement)
 	}
-	for _, gap := range gaps {
-		if strings.Contains(statement, gap.part) {
-			return
-		}
-	}
-	t.Errorf("%v:\n%s", err, statement)
 }
 
 // filled is a statement with some value for each argument: a name, a type, or a parameter.
@@ -135,6 +147,9 @@ func filled(st dialect.Statement) string {
 			args[name] = dialect.SQL("52")
 		default:
 			args[name] = 1
+			if text, ok := codeText[name]; ok {
+				args[name] = text
+			}
 		}
 	}
 	return dialect.NewBuilder(d.Syntax).Fill(st, args)
@@ -255,7 +270,7 @@ type errNumber int32
 func (errNumber) Error() string           { return "an error of the server" }
 func (n errNumber) SQLErrorNumber() int32 { return int32(n) }
 
-func TestClassifyByNumber(t *testing.T) {
+func TestErrorNumbersHaveClasses(t *testing.T) {
 	for n, want := range map[int32]dialect.Class{1205: dialect.ClassRetry, 3960: dialect.ClassRetry,
 		1222: dialect.ClassLockTimeout, 208: dialect.ClassUndefined, 229: dialect.ClassPermission,
 		2627: dialect.ClassDuplicate, 8115: dialect.ClassInvalid, 1105: dialect.ClassFull, 3906: dialect.ClassReadOnly,
@@ -268,7 +283,7 @@ func TestClassifyByNumber(t *testing.T) {
 	}
 }
 
-func TestLiterals(t *testing.T) {
+func TestTextsAreQuotedAsLiterals(t *testing.T) {
 	for text, want := range map[string]string{
 		"it's":       "N'it''s'",
 		"a\\\nGO\nb": "(N'a\\' + NCHAR(10) + N'GO' + NCHAR(10) + N'b')",
@@ -283,8 +298,8 @@ func TestLiterals(t *testing.T) {
 	}
 }
 
-// TestNamesInBrackets: an argument in a quoted name is none.
-func TestNamesInBrackets(t *testing.T) {
+// TestQuotedNamesHaveNoArguments: an argument in a quoted name is none.
+func TestQuotedNamesHaveNoArguments(t *testing.T) {
 	file := dialect.NewStatements("-- name: x\nSELECT [a:no], [it's]]:no], x.[:no] FROM t WHERE a[:b] = :c")
 	st, err := file.Render(d.Syntax, names, "x")
 	if err != nil || !slices.Equal(st.Args(), []string{"b", "c"}) {

@@ -115,8 +115,8 @@ func TestSuggestedIndexKeepsPositionsOfPartitionsUnique(t *testing.T) {
 }
 
 // TestUniquePositionsAreAdopted (M28): a team's UNIQUE (feed_sync_id) is kept on databases where publishing can live
-// with it. The others refuse it with the statements to run next, and the feed can then be added. PostgreSQL's statements
-// keep the positions unique. Verify names the same statements if the constraint comes later.
+// with it. The others refuse it with the statements to run next, and the feed can then be added. PostgreSQL's
+// statements keep the positions unique. Verify names the same statements if the constraint comes later.
 func TestUniquePositionsAreAdopted(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v BIGINT, feed_sync_id BIGINT NULL,"+

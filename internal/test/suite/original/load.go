@@ -16,9 +16,9 @@ type load struct {
 	after                  bool
 }
 
-// TestWritersOfOriginalRaceReaders: many writers take turns at one shard, while readers without locks page
-// through the table. Every reader gets each writer's rows in their order, and misses none.
-func TestWritersOfOriginalRaceReaders(t *testing.T) {
+// TestReadersOfOriginalMissNoRowOfConcurrentWriters: many writers take turns at one shard, while readers without locks
+// page through the table. Every reader gets each writer's rows in their order, and misses none.
+func TestReadersOfOriginalMissNoRowOfConcurrentWriters(t *testing.T) {
 	each(t, "original.blocking_table", func(x *suite.Env) {
 		f := x.Add(blocking())
 		run(x, "original.set_up_blocking")
@@ -29,9 +29,9 @@ func TestWritersOfOriginalRaceReaders(t *testing.T) {
 	})
 }
 
-// TestReadersOfOriginalRaceEachOther: many readers move the records of one shard, whose writers go on
+// TestReadersOfOriginalMissNoRowThatOthersMove: many readers move the records of one shard, whose writers go on
 // meanwhile or have ended. Every reader gets each writer's rows in their order, and misses none.
-func TestReadersOfOriginalRaceEachOther(t *testing.T) {
+func TestReadersOfOriginalMissNoRowThatOthersMove(t *testing.T) {
 	for _, l := range []load{{writers: 10, rows: 100, readers: 5}, {writers: 1, rows: 1000, readers: 20, after: true}} {
 		t.Run(fmt.Sprintf("%d writers %d readers", l.writers, l.readers), func(t *testing.T) {
 			each(t, "original.outbox_table", func(x *suite.Env) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -84,9 +83,6 @@ func answered(x *suite.Events, result <-chan suite.Fetched) rowfeed.Page {
 	}
 	return got.Page
 }
-
-// newest matches the statement that reads the newest record of a shard.
-var newest = regexp.MustCompile(`^SELECT (TOP \(1\) )?order_sequence FROM `)
 
 func takesRecords(ev testdb.TapEvent) bool {
 	return strings.HasPrefix(ev.SQL, "SELECT order_sequence, time_hint")
@@ -420,7 +416,7 @@ func TestConsistentPageHasEarlierCommits(t *testing.T) {
 		}
 		more := 10
 		f := x.Other(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-			if newest.MatchString(ev.SQL) { // the page's last record is known now
+			if suite.ReadsNewestRecord(ev) { // the page's last record is known now
 				x.Appended(more, 0, time.Time{})
 				more++
 			}

@@ -18,6 +18,7 @@ import (
 func TestLetterPagesUseIndex(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
+		x.Needs("plans.explained_by")
 		const page, many = 100, 100_000
 		x.Exec("CREATE TABLE hot (id INTEGER PRIMARY KEY, v INTEGER)")
 		x.Add(rowfeed.FeedSpec{Name: "hot", Table: "hot"})

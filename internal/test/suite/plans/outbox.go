@@ -16,6 +16,7 @@ import (
 func TestOutboxesAreReadByIndex(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
+		x.Needs("plans.explained_by")
 		const batch, many = 500, 20_000 // a reader moves at least 500 records
 		x.Exec("CREATE TABLE hot (id BIGINT NOT NULL PRIMARY KEY, data VARCHAR(100))")
 		x.Add(rowfeed.FeedSpec{Name: "hot", Table: "hot", Mode: rowfeed.ModeOutbox})

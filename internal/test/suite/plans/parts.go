@@ -19,6 +19,7 @@ func TestPartsAreReadByIndex(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			suite.Each(t, func(x *suite.Env) {
+				x.Needs("plans.explained_by")
 				const batch, many = 100, 20_000
 				x.Exec(s.create())
 				publisher := x.Add(rowfeed.FeedSpec{Name: "hot", Table: "hot", DataShards: 1024})

@@ -65,6 +65,7 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			suite.Each(t, func(x *suite.Env) {
+				x.Needs("plans.explained_by")
 				const batch, few = 100, 1000
 				many := 100_000
 				if s.name != "number" || suite.Raced() && x.Has.InProcess {
@@ -130,6 +131,7 @@ func TestBackfillBatchesCostTheSame(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			suite.Each(t, func(x *suite.Env) {
+				x.Needs("plans.explained_by")
 				const batch = 200
 				x.Exec(s.create())
 				s.insert(x, 0, 30_000)

@@ -17,6 +17,7 @@ func TestRowPositionsUseIndexes(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			suite.EachColumn(t, func(x *suite.Env) {
+				x.Needs("plans.explained_by")
 				const batch, many = 100, 20_000
 				x.Exec(x.Exact(s.create()))
 				publisher := x.Add(rowfeed.FeedSpec{Name: "hot", Table: "hot"})

@@ -16,6 +16,7 @@ import (
 func TestULIDPagesUseIndexes(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
+		x.Needs("plans.explained_by")
 		const batch, many = 100, 20_000
 		x.Exec(x.EventsTable("hot"), "CREATE UNIQUE INDEX hot_feed ON hot (shard, ulid)")
 		const tables = "hot, rowfeed_shards"

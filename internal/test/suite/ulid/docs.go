@@ -49,6 +49,7 @@ func ulidDocument(t *testing.T) (blocks []sqlBlock) {
 // Readers get the rows in the order and shards that their records name.
 func TestDocumentedOutboxSQLWorks(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
+		x.Needs("ulid.document")
 		var blocks [][]string
 		for _, block := range ulidDocument(t) {
 			if block.outbox && block.is(x) {
@@ -79,6 +80,7 @@ func TestDocumentedOutboxSQLWorks(t *testing.T) {
 // Readers get all rows, and the shard is not locked afterwards.
 func TestDocumentedLockSQLWorks(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
+		x.Needs("ulid.document")
 		var blocks [][]string
 		for _, block := range ulidDocument(t) {
 			if !block.outbox && !block.routine() && block.is(x) {
