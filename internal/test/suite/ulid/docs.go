@@ -64,7 +64,7 @@ func TestDocumentedOutboxSQLWorks(t *testing.T) {
 		f := &suite.Events{Env: x, Feed: x.Add(spec)}
 		conn := connection(x)
 		for _, statement := range slices.Concat(blocks[1], blocks[2]) {
-			if _, err := conn.ExecContext(x.Ctx, statement); err != nil {
+			if _, err := conn.ExecContext(x.Ctx, x.Has.Spell(statement)); err != nil {
 				x.Fatalf("%s: %v", statement, err)
 			}
 		}
@@ -101,7 +101,7 @@ func TestDocumentedLockSQLWorks(t *testing.T) {
 		}
 		conn := connection(x)
 		for _, statement := range blocks[1] {
-			if _, err := conn.ExecContext(x.Ctx, statement); err != nil {
+			if _, err := conn.ExecContext(x.Ctx, x.Has.Spell(statement)); err != nil {
 				x.Fatalf("%s: %v", statement, err)
 			}
 		}
