@@ -19,8 +19,8 @@ type load struct {
 // small and heavy are the loads of the original's own tests of both modes.
 var small, heavy = load{writers: 10, rows: 100, readers: 5}, load{writers: 10, rows: 200, readers: 10}
 
-// TestReadersOfOriginalMissNoRowOfConcurrentWriters: many writers take turns at one shard, while readers without locks page
-// through the table. Every reader gets each writer's rows once, in their order.
+// TestReadersOfOriginalMissNoRowOfConcurrentWriters: many writers take turns at one shard, while readers without locks
+// page through the table. Every reader gets each writer's rows once, in their order.
 func TestReadersOfOriginalMissNoRowOfConcurrentWriters(t *testing.T) {
 	eachLoad(t, "original.blocking_table", []load{small, heavy}, func(x *suite.Env, l load) {
 		f := x.Add(blocking())
