@@ -263,8 +263,8 @@ func (db *Admin) seek(
 
 // CursorMove counts the positions that a consumer skips or receives again when its cursors are set.
 type CursorMove struct {
-	// Counted tells whether the numbers are known. They are not for feeds with ULIDs, for feeds in other databases, and
-	// for cursors of another generation.
+	// Counted tells whether Skipped and Repeated are known. They are unknown for feeds with ULIDs, for feeds in other
+	// databases, and for cursors of another generation.
 	Counted bool
 	// Skipped is the number of positions that the consumer never receives, and Repeated of those that it receives
 	// again. Several changes of a row may be one entry, so both are upper bounds of the entries.

@@ -40,7 +40,7 @@ func TestDifferentKeysHaveDifferentJSON(t *testing.T) {
 
 // The key after which back-fill continues keeps its types. On SQLite a BLOB is above every text, so a text that
 // is read back as a BLOB would skip rows.
-func TestFillAfterKeepsTypes(t *testing.T) {
+func TestKeyOfBackFillKeepsItsTypes(t *testing.T) {
 	key := []any{"\xff", []byte{0xff}, "ok", int64(7), 1.0, math.Inf(1)}
 	got, err := DecodeKey(EncodeKey(key))
 	if err != nil || !reflect.DeepEqual(got, key) {

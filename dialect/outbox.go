@@ -10,16 +10,16 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Moving are the operations that move records of an outbox to their places. The transaction that calls them is
-// the mover.
+// Moving are the operations that move records of an outbox to their places. A place is the shard and the ULID of a
+// key, and a row of [Feed].Placed. The transaction that calls them is the mover.
 type Moving interface {
-	// HasRecords tells whether a record waits, among some numbers, in one of the shards, or in any shard if
-	// none is named. It takes one round trip and no locks. A mover asks it before it opens a transaction.
+	// HasRecords tells whether a record whose seq is in among waits in one of the shards, or in any shard if
+	// none is named. It takes one round trip and no locks. A mover calls it before it opens a transaction.
 	HasRecords(ctx context.Context, q Querier, f *Feed, among Seqs, shards ...int) (bool, error)
 	// PlaceRecords gives records of a shard their ULIDs, which ascend as their seqs do. If a key has a place
 	// already, in any shard, the place changes. If several records have the same key, the last one decides.
 	//
-	// The place of a key only rises. If some keys have higher places in other shards, kept is not 0, or
+	// The ULID of a key only rises. If some keys have higher places in other shards, kept is not 0, or
 	// DeleteRecords does not delete their records. The caller must then roll back. If another key has one of
 	// the ULIDs, PlaceRecords fails, or DeleteRecords deletes too few records.
 	//
@@ -66,7 +66,7 @@ func AppendRecord(s *Syntax, f *Feed) string {
 }
 
 // RecordUnplaced returns an INSERT of records for the rows that satisfy the conditions (alias t) and have
-// neither a record nor a place, in key order. See [Unplaced]. The limit makes the database collect the rows
+// neither an outbox record nor a place, in key order. See [Unplaced]. The limit makes the database collect the rows
 // before it writes the first record: while an INSERT … SELECT runs, MariaDB lets no other session draw a
 // number. See [Syntax].DrawsUncut.
 func RecordUnplaced(s *Syntax, b *Builder, f *Feed, rows func(*Builder) []string) string {
@@ -94,8 +94,8 @@ func (f *Feed) ShardOf(s *Syntax, row string) string {
 }
 
 // Unplaced returns FROM and WHERE of a query for the rows (alias t) that have neither an outbox record nor a
-// place. The outbox has no index on the key, because every writer would pay for it. So the query collects the
-// keys of all records.
+// place, which is a row of [Feed].Placed. The outbox has no index on the key, because it would make every write
+// slower. So the query collects the keys of all records.
 func Unplaced(s *Syntax, b *Builder, f *Feed, joins string, conditions []string) string {
 	return " FROM " + Qualified(s, f.Source) + " t" + joins +
 		" LEFT JOIN " + Qualified(s, f.Placed()) + " g ON " + SourceJoin(s, f, "t", "g") +

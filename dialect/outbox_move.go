@@ -17,8 +17,8 @@ var readFile string
 
 var reads = NewStatements(readFile)
 
-// TakeRecords reads the oldest committed records of a shard, among some numbers and without the seqs in but.
-// They are in the order in which they were written. It locks nothing.
+// TakeRecords reads the oldest committed records of a shard whose seqs are in among and not in but. They are in
+// the order in which they were written. TakeRecords locks nothing.
 func TakeRecords(ctx context.Context, tx Querier, s *Syntax, f *Feed, shard int, among Seqs, but []int64,
 	limit int) ([]Record, error) {
 	args := Args{"shard": shard, "but": SQL("")}
@@ -38,8 +38,8 @@ func TakeRecords(ctx context.Context, tx Querier, s *Syntax, f *Feed, shard int,
 	})
 }
 
-// HighestPlace returns the highest ULID, in any shard, of the keys that a shard's records from first to last
-// have. It is zero if none of these keys has a place.
+// HighestPlace returns the highest ULID of the keys of a shard's records, from seq first to seq last. The ULID may be
+// in any shard. It is zero if none of these keys has a place (see [Moving]).
 func HighestPlace(ctx context.Context, tx Querier, s *Syntax, f *Feed, shard int, first,
 	last int64) (feedtype.Position, error) {
 	highest, err := oneULID(ctx, tx, s, reads.For(s, f, "highest_place"),
@@ -47,7 +47,8 @@ func HighestPlace(ctx context.Context, tx Querier, s *Syntax, f *Feed, shard int
 	return highest.Position, err
 }
 
-// PlacedElsewhere counts the records of a shard, from first to last, whose keys have places in other shards.
+// PlacedElsewhere counts the records of a shard, from seq first to seq last, whose keys have a place in another shard
+// (see [Moving]).
 func PlacedElsewhere(ctx context.Context, tx Querier, s *Syntax, f *Feed, shard int, first,
 	last int64) (n int64, err error) {
 	return n, One(ctx, tx, s, reads.For(s, f, "placed_elsewhere"),
@@ -68,9 +69,9 @@ func HasRecords(ctx context.Context, q Querier, s *Syntax, f *Feed, among Seqs, 
 	return hasRow(ctx, q, FirstRecords(s, f, among, shards...))
 }
 
-// FirstRecords returns a query, without parameters, for the shards in which a record waits, among some numbers.
-// They are in any order, and a shard can be answered more than once. With shards, only these are looked at.
-// Without, the query answers only some of the shards with records.
+// FirstRecords returns a query, without parameters, for shards in which a record waits whose seq is in among. If
+// shards are named, the query searches only these. Otherwise it finds only some of the shards that have records. The
+// order is undefined, and a shard may occur more than once.
 func FirstRecords(s *Syntax, f *Feed, among Seqs, shards ...int) string {
 	if len(shards) == 0 && among.All() {
 		return s.Statement(f, "first_shard").String()
@@ -94,13 +95,12 @@ func oldestShards(s *Syntax, f *Feed, among Seqs, limit int) Built {
 // fewRecords is the number of records up to which RecordShards reads the records themselves.
 const fewRecords = 1000
 
-// RecordShards returns the lowest shards in which records wait, among some numbers, in ascending order. limit 0
-// means all of them.
+// RecordShards returns the shards of the waiting records whose seqs are in among, in ascending order. It returns the
+// lowest limit shards; limit 0 means all shards.
 //
-// If there are fewer than fewRecords records, RecordShards reads all of them. Otherwise it finds the other
-// shards by stepping through the index, from one shard to the next. That takes one query for each shard,
-// however many records it has. A recursive statement would take one round trip, but MySQL and MariaDB read the
-// whole index for each of its steps.
+// If there are fewer than fewRecords such records, RecordShards reads all of them. Otherwise it steps through the
+// index, from one shard to the next. That takes one query for each shard, however many records the shard has. A
+// recursive statement would take one round trip, but MySQL and MariaDB read the whole index for each of its steps.
 func RecordShards(ctx context.Context, q Querier, s *Syntax, f *Feed, among Seqs, limit int) (all []int, err error) {
 	var known []int
 	if !among.All() {

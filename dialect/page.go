@@ -119,8 +119,8 @@ func (n *numbered) place(page *PageRows) (PageRow, bool, error) {
 // database has.
 //
 // The database finds the rows one by one, in the order of their positions, but does not know that the joined rows
-// have this order. With ORDER BY it would sort whole rows. So the first statement has none. If its rows come in
-// another order, or are too large to be read to the end, the page is read again, sorted.
+// have this order. With ORDER BY it would sort whole rows. So the first statement has no ORDER BY. The page is read
+// again, sorted, if the rows come in another order, or if PageQuery.MaxBytes has ended the page.
 func ReadInOrder(ctx context.Context, on Querier, s *Syntax, f *Feed, q PageQuery, own Args) (*PageRows, error) {
 	q.Sorted = q.Sorted || f.ULIDs != nil
 	for {

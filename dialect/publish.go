@@ -9,20 +9,20 @@ import (
 
 // Publishing are the operations of a publisher, roughly in the order in which it uses them.
 type Publishing interface {
-	// HasChanges tells whether a change waits among some seqs. It takes one round trip and no locks. A
-	// publisher asks it before it opens a transaction.
+	// HasChanges tells whether a change waits whose seq is in among. It takes one round trip and no locks. A
+	// publisher calls it before it opens a transaction.
 	HasChanges(ctx context.Context, q Querier, f *Feed, among Seqs) (bool, error)
 	// LockSequence locks the feed's row of the sequences table until the transaction ends. This row lock makes
 	// positions visible in increasing order.
 	LockSequence(ctx context.Context, tx Querier, f *Feed) (Sequence, error)
-	// TakeChanges reads up to limit changes among some seqs, in the order of their seqs, from one snapshot and
-	// without locks.
+	// TakeChanges reads up to limit changes whose seqs are in among, in the order of their seqs, from one snapshot
+	// and without locks.
 	TakeChanges(ctx context.Context, tx Querier, f *Feed, among Seqs, limit int) ([]Change, error)
 	// AssignPositions upserts the keys of the assignments into the feed's table of positions. There must be at
 	// least one assignment, and their positions must be consecutive. AssignPositions looks up which rows exist.
-	// It leaves out a key that has neither a row nor a position. A hidden key keeps its position and stays
-	// hidden, unless the kind of its assignment asks for more. publishedAt is in microseconds since the Unix
-	// epoch.
+	// It leaves out a key that has neither a row nor a position. A key that [Unpublished] has hidden keeps its
+	// position and stays hidden, unless the kind of its assignment is not [Changed]. publishedAt is in
+	// microseconds since the Unix epoch.
 	AssignPositions(ctx context.Context, tx Querier, f *Feed, as []Assignment, publishedAt int64) error
 	// DeleteChanges deletes exactly the changes with these seqs, which are ascending. It locks no other change.
 	// It returns how many it has deleted.
@@ -35,7 +35,7 @@ type Publishing interface {
 // Batches is for databases where one statement for a batch is faster than several.
 type Batches interface {
 	// PublishBatch does all of the following in one statement, on databases where that is faster: it publishes
-	// up to limit changes among some seqs, and advances the sequence. If the database does not do so, or the
+	// up to limit changes whose seqs are in among, and advances the sequence. If the database does not do so, or the
 	// changes have different kinds, OK is false in the result, and nothing was written.
 	PublishBatch(ctx context.Context, tx Querier, f *Feed, seq Sequence, generation int64, among Seqs,
 		limit int) (BatchResult, error)

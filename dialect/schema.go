@@ -92,8 +92,12 @@ type Migration struct {
 	Down    []string
 }
 
-// FirstVersion is the version of the tables that FirstMigration makes. Earlier ones were never released.
-const FirstVersion = 11
+// FirstVersion is the version of the tables that FirstMigration makes. Earlier ones were never released. NewestVersion
+// is the one that this code needs, of the last of [Dialect.Migrations].
+const (
+	FirstVersion  = 11
+	NewestVersion = FirstVersion
+)
 
 // FirstMigration makes what a file of statements creates, in its order. What is no table or index of one is dropped by
 // the statement of the same name with "drop_" before it. Down first deletes the version: where each DDL statement

@@ -26,11 +26,12 @@ type Syntax struct {
 	RowValues bool
 	// These three are nil on databases that have LIMIT.
 
-	// Limit ends a statement with ORDER BY that answers at most so many rows, a number or a parameter.
+	// Limit returns the end of a statement with ORDER BY that returns at most rows rows. rows is a number or a
+	// parameter.
 	Limit func(rows string) string
-	// Skip ends a statement with ORDER BY that answers one row, after so many others.
+	// Skip returns the end of a statement with ORDER BY that skips rows rows and returns the next one.
 	Skip func(rows string) string
-	// AtMost is Limit for a statement without ORDER BY.
+	// AtMost is like Limit, for a statement without ORDER BY.
 	AtMost func(rows string) string
 	// Count is what counts the rows of a large table. If it is empty, count(*) does.
 	Count string
@@ -85,7 +86,7 @@ type Syntax struct {
 	Codec
 }
 
-// limited ends a statement with ORDER BY that answers at most so many rows.
+// limited returns the end of a statement with ORDER BY that returns at most rows rows.
 func (s *Syntax) limited(rows string) string {
 	if s.Limit != nil {
 		return s.Limit(rows)

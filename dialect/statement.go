@@ -16,9 +16,9 @@ import (
 //	{{table "leases"}}  the quoted name of one of rowfeed's tables
 //	{{own_index "x"}}   the quoted name of an index of one of these tables
 //	{{now}}             the database's clock: [Syntax].Now
-//	{{limit ":count"}}  the end of a statement with ORDER BY that answers at most so many rows
-//	{{skip ":count"}}   the end of a statement with ORDER BY that answers one row, after so many others
-//	{{at_most "100"}}   the end of a statement without ORDER BY that answers at most so many rows
+//	{{limit ":count"}}  the end of a statement with ORDER BY that returns at most :count rows
+//	{{skip ":count"}}   the end of a statement with ORDER BY that skips :count rows and returns the next one
+//	{{at_most "100"}}   the end of a statement without ORDER BY that returns at most 100 rows
 //	{{count}}           what counts the rows of a large table: [Syntax].Count
 //	{{uncut ":all"}}    the end of a query whose rows are inserted where a default draws their numbers. The limit cuts
 //	                    nothing off; empty with [Syntax].DrawsUncut
@@ -159,7 +159,8 @@ type keep struct {
 	rendered sync.Map
 }
 
-// Keep lets the feed remember its statements, of one database. It must not be changed afterwards; a copy of it may.
+// Keep makes f cache its rendered statements, and returns f. All of them must be for one database. Do not change f
+// afterwards: change a copy, which does not use the cache.
 func (f *Feed) Keep() *Feed {
 	f.kept = &keep{of: f}
 	return f

@@ -186,8 +186,8 @@ type LockBounds struct {
 	Wait    time.Duration
 	Tighter bool
 	// NoWait is for transactions of rowfeed itself, in READ COMMITTED. They do not wait for a shard that
-	// another transaction has locked; they wait, up to Wait, only for a transaction that inserts the shard's
-	// row. A database with a single write lock has it since the transaction began.
+	// another transaction has locked. They wait, up to Wait, only for a transaction that inserts the shard's
+	// row. On a database with a single write lock, the transaction has got that lock when it began.
 	NoWait bool
 	// Idle is how long the transaction may be idle until its end. A tighter setting of the session holds. A
 	// database that cannot bound a single transaction ignores Idle. With Demanded it returns an error instead,

@@ -2,7 +2,7 @@ package feedhttp
 
 import "testing"
 
-func TestNegotiate(t *testing.T) {
+func TestNegotiateSelectsAcceptedMediaType(t *testing.T) {
 	const none = ""
 	for _, c := range []struct {
 		accept []string

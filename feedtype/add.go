@@ -6,8 +6,8 @@ type AddPlan struct {
 	Exists bool
 	// Added are the columns that the table gets. The feed has them until it is dropped.
 	Added []string
-	// Head is the position above which the feed gives its own: 0, or that which it continues with Adopt. Consumers has
-	// one text for each consumer of AdoptCursors, with its position.
+	// Head is the highest position that exists before the feed is added. It is 0 without Adopt. The feed gives
+	// positions above Head. Consumers has one text for each consumer of AdoptCursors, with its position.
 	Head      int64
 	Consumers []string
 	// Others has one text for each other feed of which AdoptCursors has rows, which are left out, with their number.

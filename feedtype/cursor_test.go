@@ -10,7 +10,7 @@ import (
 
 // A cursor is [generation:]position[@start mark]. Generation 1 is left out, the mark is dropped once it is reached,
 // and no character needs escaping in a URL (design, section 2).
-func TestCursorRoundTrip(t *testing.T) {
+func TestCursorsParseFromTheirText(t *testing.T) {
 	drawn(t, func(t *testing.T, r random) {
 		p := CursorState{Generation: r.between(1, math.MaxInt64), Position: Numbered(r.between(0, math.MaxInt64))}
 		if r.coin() {

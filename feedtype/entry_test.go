@@ -46,7 +46,7 @@ func TestEntryJSONParsesToSameEntry(t *testing.T) {
 }
 
 // An entry with unknown columns is not parsed: its reader has to ask for the Info again.
-func TestParseEntryOtherColumns(t *testing.T) {
+func TestEntryWithUnknownColumnsIsNotParsed(t *testing.T) {
 	text := string(sampleEntry().AppendJSON(nil))
 	for name, other := range map[string]string{
 		"one more": strings.Replace(text, `"none":null`, `"none":null,"new":1`, 1),
@@ -69,7 +69,7 @@ func TestParseEntryOtherColumns(t *testing.T) {
 }
 
 // Decode follows encoding/json's rules; a delete has no row to decode.
-func TestEntryDecode(t *testing.T) {
+func TestDecodeFollowsEncodingJSON(t *testing.T) {
 	var into struct {
 		ID   int64
 		B    []byte

@@ -85,7 +85,7 @@ func TestEncodingRowAllocatesOnlyItsJSON(t *testing.T) {
 }
 
 // Every byte, at every offset, parses to itself, and is escaped only if JSON requires it.
-func TestAppendString(t *testing.T) {
+func TestAppendStringEscapesOnlyWhatJSONRequires(t *testing.T) {
 	for length := range 20 {
 		for at := range length {
 			for c := range 128 {

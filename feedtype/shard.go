@@ -11,13 +11,13 @@ import (
 // MaxDataShards is the maximum number of data shards of a feed, and of parts that a request divides it into.
 const MaxDataShards = 65_536
 
-// Undivided is the number of data shards into which the parts of a feed with one data shard are counted. Their pages
-// are read as pages of the whole feed, of which a server leaves out the keys of other parts. So a feed has the same
-// parts when it gets this number of data shards.
+// Undivided replaces the number of data shards where parts of a feed with one data shard are computed. For a part of
+// such a feed the server reads a page of the whole feed, and leaves out the keys of other parts. The parts are those
+// that the feed has after it got this number of data shards.
 const Undivided = 1024
 
-// MaxParts returns the highest number of parts that a feed has, which is also the number of data shards that its parts
-// are made of.
+// MaxParts returns the maximum number of parts of a feed with this many data shards. The parts are ranges of data
+// shards or, if the feed has one, of Undivided numbers.
 func MaxParts(dataShards int) int {
 	if dataShards <= 1 {
 		return Undivided
@@ -91,7 +91,7 @@ func (s Shards) Range(dataShards int) (from, to int, err error) {
 	case s.count < 1 || s.count > MaxDataShards:
 		return 0, 0, Invalid("shard_count", "%d must be between 1 and %d", s.count, MaxDataShards)
 	case s.count > dataShards:
-		return 0, 0, Invalid("shard_count", "%d is more than the feed can be divided into, which is %d", s.count,
+		return 0, 0, Invalid("shard_count", "%d is more than the maximum number of parts of this feed, %d", s.count,
 			dataShards)
 	case s.index < 0 || s.index >= s.count:
 		return 0, 0, Invalid("shard", "%d is not one of the %d shards, which are numbered 0 to %d", s.index, s.count,

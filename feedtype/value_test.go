@@ -78,7 +78,7 @@ func rowValue(r random, kind Kind) any {
 
 // Every value that a page can show parses from its JSON to the same value of the same type. The JSON is valid UTF-8
 // on one line (M15).
-func TestValueRoundTrip(t *testing.T) {
+func TestValuesParseFromTheirJSON(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			drawn(t, func(t *testing.T, r random) {

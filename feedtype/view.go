@@ -43,7 +43,7 @@ func (v View) Validate() error {
 	}
 	for i, name := range v.Mask {
 		if name == "" || slices.Contains(v.Mask[:i], name) {
-			return Invalid("mask", "%q is not a column, or given twice", name)
+			return Invalid("mask", "%q is empty or given twice: name each column once", name)
 		}
 	}
 	return nil

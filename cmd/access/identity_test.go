@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestMay(t *testing.T) {
+func TestGrantsCoverRightAndFeed(t *testing.T) {
 	one := Identity{Name: "a", Grants: []Grant{{Right: Read, Feed: "kv"}, {Right: Administer, Feed: EveryFeed}}}
 	for _, c := range []struct {
 		who   Identity
@@ -30,7 +30,7 @@ func TestMay(t *testing.T) {
 	}
 }
 
-func TestFrom(t *testing.T) {
+func TestContextWithoutIdentityHasNoRights(t *testing.T) {
 	if who := From(context.Background()); who.Name != "" || who.May(Read, "kv") {
 		t.Errorf("nobody is %+v", who)
 	}

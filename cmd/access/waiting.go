@@ -27,7 +27,7 @@ func (i Identity) holding(ctx context.Context) (_ context.Context, leave func(),
 	}, nil
 }
 
-// ended returns why ctx, which holding has made, has ended, if the end of the token is the reason.
+// ended returns why the token has ended, if that is the reason why ctx has ended. ctx is a context from holding.
 func (i Identity) ended(ctx context.Context) error {
 	if i.token == nil || i.token.life.Err() == nil || ctx.Err() == nil {
 		return nil

@@ -34,7 +34,7 @@ type window struct {
 const mostRemembered = 64
 
 // memory limits what is remembered of completed batches, whose cursors may not have been stored yet. It keeps the
-// most recent ones. A feed may have as many shards as customers.
+// most recent ones. The limit bounds the memory: a feed may have one shard for each of many customers.
 type memory struct {
 	mu   sync.Mutex
 	done []*window // the most recent last

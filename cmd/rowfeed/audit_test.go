@@ -87,7 +87,7 @@ func TestAuditLogHasChangesAndRefusals(t *testing.T) {
 		t.Error(err)
 	}
 	s.sql("UPDATE rowfeed_audit SET at = at - 401 * 86400000000 WHERE act = 'init'")
-	s.prints("audit purge", "1 act forgotten\n")
+	s.prints("audit purge", "1 act deleted from the audit log\n")
 	if got := s.acts(); got[0] != want[1] || got[len(got)-1] != "audit purge|||done" {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}

@@ -175,9 +175,10 @@ func TestUpgradeSaysWhatItWrites(t *testing.T) {
 	})
 }
 
-// TestFeedAddDryRun (M28): `feed add --dry-run` says what the command will say before it changes a table, and from
-// which positions an adopting feed and its consumers go on. It refuses what the command refuses, and changes nothing.
-func TestFeedAddDryRun(t *testing.T) {
+// TestFeedAddDryRunChangesNothing (M28): `feed add --dry-run` says what the command will say before it changes a table,
+// and from which positions an adopting feed and its consumers go on. It refuses what the command refuses, and changes
+// nothing.
+func TestFeedAddDryRunChangesNothing(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
 		db.Exec(t, "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, feed_sync_id BIGINT NULL)")

@@ -131,8 +131,8 @@ mail      kv    0 of 1  3.9k3f2c7adq  0       ok     0             2026-01-31T12
 	for _, filter := range []string{"mai", "mail --feed other", "--shard 7"} {
 		s.prints("consumer list "+filter, noMatch)
 	}
-	s.prints("consumer purge mail --feed kv", "mail of kv: 0 processed ids forgotten\n")
-	s.prints("consumer purge mail --feed kv --to 3", "mail of kv: 0 processed ids forgotten\n")
+	s.prints("consumer purge mail --feed kv", "mail of kv: 0 processed ids deleted\n")
+	s.prints("consumer purge mail --feed kv --to 3", "mail of kv: 0 processed ids deleted\n")
 	s.prints("consumer drop mail", "mail: dropped\n")
 	s.prints("consumer list mail", noMatch)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPrintedScriptsMakeAll (M28): an administrator makes rowfeed's tables and a feed from printed scripts, in the
-// database's own client or by a driver statement by statement, and never runs rowfeed. The schema is the one that
-// rowfeed makes. rowfeed then finds nothing to do, and works with the feed. A printed bump also works.
-func TestPrintedScriptsMakeAll(t *testing.T) {
+// TestPrintedScriptsReplaceAllCommands (M28): an administrator makes rowfeed's tables and a feed from printed scripts,
+// in the database's own client or by a driver statement by statement, and never runs rowfeed. The schema is the one
+// that rowfeed makes. rowfeed then finds nothing to do, and works with the feed. A printed bump also works.
+func TestPrintedScriptsReplaceAllCommands(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
 		db.Admin().SetMaxIdleConns(0) // newShell checks that no goroutine is left

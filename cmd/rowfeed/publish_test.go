@@ -141,8 +141,8 @@ func TestPublisherAndRelayServeMetrics(t *testing.T) {
 	s.ok("publish --once") // with --once the invalid address is not used
 }
 
-// TestServeSurvivesHangupWithoutFiles: a server without TLS files keeps running after SIGHUP.
-func TestServeSurvivesHangupWithoutFiles(t *testing.T) {
+// TestServeWithoutTLSFilesIgnoresSIGHUP: a server without TLS files keeps running after SIGHUP.
+func TestServeWithoutTLSFilesIgnoresSIGHUP(t *testing.T) {
 	withFeed(t)
 	a, _ := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())

@@ -34,7 +34,8 @@ type Limits struct {
 	Waiting int
 	// WaitingPerClient is the maximum number of waiting requests of one client. Default: half of Waiting.
 	WaitingPerClient int
-	// HeaderBytes is the maximum size of a request's line and header. Default 32 KiB. Without a limit it is 1 MiB.
+	// HeaderBytes is the maximum size of a request's line and header. Default 32 KiB. A negative value means
+	// the default of Go's net/http, 1 MiB.
 	HeaderBytes int
 	// HeaderTimeout is the maximum time for a request's header, including the TLS handshake before it. Default 10 s.
 	HeaderTimeout time.Duration

@@ -140,7 +140,7 @@ func TestClientsAreForgotten(t *testing.T) {
 	})
 }
 
-func TestLimitsDefaults(t *testing.T) {
+func TestLimitsHaveDefaults(t *testing.T) {
 	l := Limits{}.withDefaults()
 	if l.Rate != 1000 || l.Burst != 20_000 || l.ConnectionsPerAddress != 16_384 || l.WaitingPerClient != 16_384 {
 		t.Errorf("%+v", l)

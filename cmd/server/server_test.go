@@ -375,7 +375,7 @@ func TestRequestThatHangsIsCutOff(t *testing.T) {
 	}
 }
 
-func TestListen(t *testing.T) {
+func TestBadListenAddressesAreRefused(t *testing.T) {
 	x := newFixture(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,7 +8,7 @@
 ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 
 -- name: batch
--- the keys that a publisher is at; empty between its transactions
+-- the keys that a publisher is processing; empty between its transactions
 CREATE TABLE IF NOT EXISTS {{batch}} (
   seq bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,
   {{declared_key}}
@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS {{changes}} (
 ) {{template "options"}}
 
 -- name: positions
--- the place of every key in the feed; written by publishers only
+-- the position of every key in the feed; written by publishers only
 --
 -- The lock on the sequence makes feed_sync_id unique. Its index is not unique: so ON DUPLICATE KEY UPDATE can only meet
 -- the key, and takes no gap lock on this index. The index covers all that a page reads. MySQL fetches 500 rows ahead;
@@ -68,9 +68,9 @@ CREATE TABLE IF NOT EXISTS {{records}} (
 -- name: places
 -- the place of every key; only readers and publishers write it
 --
--- The key is the primary key. A duplicate in a primary key is locked by itself. In another unique index it is locked
--- with the gaps next to it and the following key. A transaction that moves a known key would then keep those of other
--- shards from inserting new keys.
+-- The key is the primary key. In a primary key, InnoDB locks only a duplicate. In another unique index, it also locks
+-- the gaps next to the duplicate and the following key. A transaction that moves a known key would then keep
+-- transactions of other shards from inserting new keys.
 CREATE TABLE IF NOT EXISTS {{places}} (
   shard bigint NOT NULL,
   ulid binary(16) NOT NULL,
@@ -82,16 +82,16 @@ CREATE TABLE IF NOT EXISTS {{places}} (
 -- name: add_columns
 -- each row's position, NULL while it waits for one, and shard
 --
--- First the columns, which takes no time, then the index. The table can be written while the index is made. The columns
--- are hidden from SELECT * and from INSERT without a list of columns, on servers that can. Each server takes the
--- other's word for a comment.
+-- The columns are added first, which is instant, and then the index. The table can be written while the index is made.
+-- If the server can, the columns are hidden from SELECT * and from INSERT without a list of columns. Each server reads
+-- the other's word as a comment.
 ALTER TABLE {{source}} :adds
 
 -- name: add_column
 ADD COLUMN :column :type /*!80023 INVISIBLE */ /*M! INVISIBLE */
 
 -- name: drop_rest_of_index
--- what is left of the index
+-- the rest of the index
 --
 -- A column that was dropped is removed from the index, which stays.
 ALTER TABLE {{source}} DROP INDEX {{object "row_position"}}
@@ -104,11 +104,11 @@ ALTER TABLE {{source}} DROP INDEX {{object "row_position"}}
 ALTER TABLE {{source}} ADD INDEX {{object "row_position"}} (:columns)
 
 -- name: drop_own
--- what the table got
+-- the columns and the index that the table got
 ALTER TABLE {{source}} :drops
 
 -- name: key_mode
--- triggers and routines keep this mode: they take every key that the table takes, and shorten none
+-- triggers and routines keep this mode: they accept every key that the table accepts, and shorten none
 --
 -- It accepts all that the source has accepted, such as a zero date, and never shortens a value to fit. A trigger keeps
 -- the sql_mode of the session that made it. With the server's default mode, it would fail the writes of sessions with a
@@ -116,7 +116,7 @@ ALTER TABLE {{source}} :drops
 SET SESSION sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES'
 
 -- name: use
--- triggers do not name their database, so that a dump can be loaded into another one
+-- triggers do not name their database, so that a dump can be loaded into another database
 --
 -- MariaDB stores the text of the statement, which a dump repeats wherever it is loaded.
 USE :database
@@ -186,7 +186,7 @@ IF NOT (@rowfeed_publisher <=> :feed) THEN
     END IF;
 
 -- name: drop_left_trigger
--- what a run that broke off may have left
+-- a trigger that an interrupted run may have left
 DROP TRIGGER IF EXISTS :name
 
 -- name: drop_trigger
@@ -236,7 +236,7 @@ DELETE FROM {{source}} WHERE :key
 INSERT INTO {{changes}} ({{key}}) VALUES (:key)
 
 -- name: triggers
--- The triggers of the source table, and those on other tables of its database that have one of the feed's names.
+-- The triggers of the source table, and triggers of other tables of its database that have one of the feed's names.
 SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, EVENT_MANIPULATION, ACTION_TIMING, ACTION_STATEMENT, DEFINER
 FROM information_schema.TRIGGERS
 WHERE TRIGGER_SCHEMA = :schema AND (EVENT_OBJECT_TABLE = :table OR TRIGGER_NAME IN (:names))

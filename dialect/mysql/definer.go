@@ -14,7 +14,7 @@ import (
 // definer is what this login knows of an account with whose rights a trigger or a routine runs.
 type definer struct {
 	told  bool   // this login can see whether the account exists and has the rights
-	fault string // what is wrong with the account; empty if nothing is known to be wrong
+	fault string // why the account cannot be the definer; empty if no reason is known
 	next  string
 }
 
@@ -55,7 +55,7 @@ func routineNeeds(f *dialect.Feed) []dialect.Right {
 	}
 }
 
-// account returns what is known of an account. The catalogs write it as user@host, and a role of MariaDB as
+// account returns what this login knows of an account. The catalogs write it as user@host, and a role of MariaDB as
 // role@.
 func (all *definers) account(ctx context.Context, name string) (definer, error) {
 	if x, ok := all.known[name]; ok {

@@ -1,4 +1,4 @@
--- What the catalog says of a table.
+-- The catalog's description of a table.
 --
 -- A name is read as bytes, which no server converts to the connection's character set: see asBytes in values.go. Every
 -- query has a LIMIT, because the session's sql_select_limit would cut the answer. A feed would then lack columns.
@@ -19,8 +19,8 @@ FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = :schema AND TABLE_NAME = :t
 ORDER BY ORDINAL_POSITION LIMIT 18446744073709551615
 
 -- name: unique_indexes
--- Statements that name an index fail if it is INVISIBLE (MySQL) or IGNORED (MariaDB). Each server takes the other's
--- part for a comment. The column ROW END is left out: in MariaDB's system-versioned tables it is part of every key, and
+-- Statements that name an index fail if it is INVISIBLE (MySQL) or IGNORED (MariaDB). Each server reads the other's
+-- part as a comment. The column ROW END is left out: in MariaDB's system-versioned tables it is part of every key, and
 -- the same for all current rows.
 SELECT IF(TRUE, INDEX_NAME, CAST('' AS BINARY)), IF(TRUE, COLUMN_NAME, CAST('' AS BINARY)), SUB_PART, INDEX_TYPE,
   0 /*!80000 + (IS_VISIBLE = 'NO') */ /*M!100600 + (IGNORED = 'YES') */

@@ -1,9 +1,9 @@
--- Which commits a crash takes back, and what brings those on the disk that a reader has seen.
+-- How a reader makes sure that a crash cannot undo a commit that the reader has seen.
 --
 -- With a binary log, the server syncs that log before it shows a commit. Without one, InnoDB shows a commit first and
 -- flushes its own log afterwards. A crash in between undoes a commit that readers have seen, and its position would be
--- given again, to another key. A commit of the reader's own flushes the log up to that commit, and so all that the
--- reader has seen.
+-- given again, to another key. A commit of the reader's own flushes the log up to that commit, and so everything that
+-- the reader has seen.
 
 -- name: log_variables
 -- Which log decides over a commit, and whether it is flushed at each commit.
@@ -24,7 +24,7 @@ SELECT MOD(CONNECTION_ID(), 16), 1 FROM DUAL WHERE CAST(@@GLOBAL.read_only AS CH
 ON DUPLICATE KEY UPDATE flush_count = flush_count + 1
 
 -- name: flush_alone
--- It commits by itself, and checks that: it may be sent to another session than the page's.
+-- It commits by itself. It checks that this is so, because it may be sent to another session than the page's.
 INSERT INTO :flushes (id, flush_count)
 SELECT MOD(CONNECTION_ID(), 16), 1 FROM DUAL WHERE CAST(@@GLOBAL.read_only AS CHAR) IN ('0', 'OFF')
   AND @@SESSION.autocommit = 1 AND @@SESSION.in_transaction = 0

@@ -1,11 +1,11 @@
 // Package mysql is the dialect of MariaDB (10.6 and later) and MySQL (8.0 and later), for any database/sql
 // driver that supports them. DESIGN.md has the reasons for what is locked and read in which order.
 //
-// The statements are in the files of SQL, each beside the Go code that runs them: schema.sql has rowfeed's own tables,
-// capture.sql a feed's tables and triggers, describe.sql what the catalog says of a table, publish.sql what a publisher
-// sets and locks, flush.sql what of a commit is on the disk, rows.sql positions in the user's rows, shards.sql ULIDs
-// and their procedures, outbox.sql the outbox and back-fill, sessions.sql open transactions and their locks,
-// roles.sql accounts and rights.
+// The statements are in .sql files, and the Go file of the same name runs them: schema.sql has rowfeed's own tables,
+// capture.sql a feed's tables and triggers, describe.sql queries of the catalog, publish.sql what a publisher sets and
+// locks, pages.sql pages and scans, flush.sql the durability of what readers see, rows.sql positions in the user's
+// rows, shards.sql ULIDs and their procedures, outbox.sql the outbox and back-fill, sessions.sql open transactions and
+// their locks, roles.sql accounts and rights.
 package mysql
 
 import (
@@ -19,9 +19,9 @@ import (
 // New returns the dialect. It only remembers whether pages can be read without a transaction.
 func New() *dialect.Dialect {
 	d := database{plain: new(atomic.Bool)}
-	// There is no Stamp: nothing tells cheaply that a transaction has committed. There are no Partitions and Renames: a
-	// trigger belongs to the whole table, a table with triggers cannot be moved to another database, and no database
-	// can be renamed.
+	// There is no Stamp: no variable shows cheaply that a transaction has committed. There are no Partitions and
+	// Renames: a trigger belongs to the whole table, a table with triggers cannot be moved to another database, and no
+	// database can be renamed.
 	return &dialect.Dialect{Syntax: syntax, Savepoint: dialect.StandardSavepoint, Tables: schema,
 		Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
 		Moving: d, Inspection: d, IdentitySQL: identity, ULIDsAbove: ulidsAbove, TriggerNames: triggerNames,

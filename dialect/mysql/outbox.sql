@@ -4,9 +4,9 @@
 -- One upsert, which processes one record after the other. The keys stay in the server. A plain INSERT that fails would
 -- leave gap locks behind. In READ COMMITTED the SELECT part locks nothing and waits for no other transaction.
 --
--- Another key may have one of the ULIDs. That is an error if the record's key has a place. If it has none, the record
--- gets none, and delete_records does not delete it. Nor does it delete the record of a key whose place stays as it is.
--- Assignments are made from left to right: that of shard reads the old ULID.
+-- A ULID may already belong to another key. If the record's key has a place, the statement then fails. If it has none,
+-- the record gets no place, and delete_records keeps the record. It also keeps the record of a key that has a higher
+-- place in another shard. Assignments are made from left to right, so the assignment of shard reads the old ULID.
 :insert INTO {{places}} (shard, ulid, {{key}})
 SELECT o.shard, UNHEX(j.ulid), {{key "o"}}
 FROM JSON_TABLE(:places, '$[*]' COLUMNS (seq BIGINT PATH '$[0]', ulid CHAR(32) PATH '$[1]')) j
@@ -23,7 +23,7 @@ STRAIGHT_JOIN {{records}} c FORCE INDEX (PRIMARY) ON c.order_sequence = j.seq
 STRAIGHT_JOIN {{places}} g FORCE INDEX (PRIMARY) ON {{same_key "g" "c"}} AND g.shard = c.shard
 
 -- name: delete_places
--- If most places are to be deleted, the planner would read all of them, and wait for those that movers of other shards
+-- If most places are to be deleted, the planner would read all of them, and wait for places that movers of other shards
 -- have locked.
 DELETE g FROM {{places}} g FORCE INDEX (place)
 

@@ -175,7 +175,7 @@ func refuseMode(mode sql.NullString) error {
 		"open rowfeed's pool with another one, such as sql_mode='%s' in its DSN", mode.String, keyMode)
 }
 
-// pageHead is what is read before a page.
+// pageHead has the values that are read before a page.
 type pageHead struct {
 	generation      int64
 	position, given feedtype.Position

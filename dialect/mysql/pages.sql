@@ -29,10 +29,10 @@ FROM {{sequence}} s JOIN {{table "feeds"}} f ON f.name = s.name
 WHERE s.name = {{feed}}{{end}}
 
 -- name: variables
--- Which log decides over a commit, and whether it is flushed at each commit. Then how the session runs single
--- statements: an unfit mode; whether each statement is a transaction of its own, in an isolation level that shows only
--- what is committed; and whether a transaction was left open, whose snapshot may be old. MySQL cannot tell the last,
--- so the one before it is always 0 there.
+-- The first three columns tell which log decides over a commit, and whether it is flushed at each commit. The others
+-- are about statements outside of transactions: the session's unfit mode; 1 if each statement is a transaction of its
+-- own that reads only committed rows; 1 if a transaction was left open, which may have an old snapshot. MySQL cannot
+-- tell whether a transaction is open. So both last columns are 0 there: only MariaDB runs the text in /*M! */.
 @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog, {{template "unfit"}},
 /*M! @@SESSION.autocommit = 1 AND @@SESSION.tx_isolation IN ('READ-COMMITTED', 'REPEATABLE-READ') OR */ 0,
 /*M! @@SESSION.in_transaction + */ 0
@@ -105,8 +105,8 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT {{key}}, feed_sync_id, shard, de
 AND {{shard_of_row "r"}} >= :from AND {{shard_of_row "r"}} < :to
 
 -- name: begin_page
--- The text of a key is that of the table of positions: the row may spell it in another way. Key columns are never
--- NULL, so NULL means that the join has found no row.
+-- The text of a key comes from the table of positions, because the row may spell it in another way. Key columns are
+-- never NULL, so NULL means that the join has found no row.
 SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
   {{if .ReadsRows}}CASE WHEN {{template "still_in_rows" .}} THEN :signature ELSE '' END{{else}}:signature{{end}},
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
@@ -137,18 +137,19 @@ NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
 :columns
 
 -- name: still_in_rows
--- Otherwise the caller has to read the feed's record again: positions were moved out of the rows since, where other
--- programs may write any number now.
+-- This is false if positions were moved out of the rows after the caller has read the feed's record. Other programs may
+-- now write any number into the column, so the caller has to read the record again.
 {{if .Moving}}f.state = {{literal "moving"}}{{else}}f.capture = {{literal "column"}}{{end}}
 
 -- name: signature_if_served
--- What the caller knows of the feed may be older, or come from another server, in the same generation.
+-- The caller may know an older state or number of data shards, or those of another server, in the same generation. The
+-- page then has an empty signature, so that the caller does not use it.
 CASE WHEN f.state IN (:unserved) OR f.data_shards <> :data_shards THEN '' ELSE {{template "signature"}} END
 
 -- name: blocking_page
--- A page of one shard, along the unique index of shard and ULID; the statement fails if the index is gone. Rows are
--- ordered by the bare column: what is read of it may have another order. A feed that was dropped has a record, but no
--- sequence.
+-- A page of one shard, along the unique index of shard and ULID. The statement fails if the index is gone. Rows are
+-- ordered by the bare column, because the expression that reads it may have another order. A feed that was dropped
+-- still has a row in the table of feeds. The join with the sequences leaves it out, because its sequence is gone.
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
   COALESCE(h.below_low, 0), :head, 0, 0, 0, :signature, p.place, p.present, {{value_names "p"}}
 FROM {{table "feeds"}} f
@@ -219,7 +220,8 @@ FROM {{records}} FORCE INDEX (PRIMARY) WHERE :numbers
 FROM {{records}} FORCE INDEX (shard) WHERE shard = :shard :but ORDER BY order_sequence
 
 -- name: of_shard_among
--- MySQL takes the numbers for a comment: with them, it would read the index from its beginning, to get the order.
+-- Only MariaDB runs the text in /*M! */; for MySQL it is a comment. With the condition on numbers, MySQL would read the
+-- index from its beginning to get the rows in order.
 FROM {{records}} FORCE INDEX (shard) WHERE shard = :shard /*M! AND (:numbers) */ :but ORDER BY order_sequence
 
 -- name: newest_of_shard

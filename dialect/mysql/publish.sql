@@ -1,8 +1,8 @@
 -- Publishing: what a transaction sets, what it locks, and how changes get their positions.
 --
 -- One row of the table of sequences is locked, FOR UPDATE, from the begin of a pass to its COMMIT. All is READ
--- COMMITTED: the server's default, REPEATABLE READ, would read an old snapshot under the lock, and takes gap locks. In
--- READ COMMITTED the SELECT part of an INSERT locks nothing and waits for no other transaction.
+-- COMMITTED: the server's default, REPEATABLE READ, would read an old snapshot under the lock, and acquire gap locks.
+-- In READ COMMITTED the SELECT part of an INSERT locks nothing and waits for no other transaction.
 --
 -- STRAIGHT_JOIN, LEFT JOIN and FORCE INDEX fix the order of every join: each step is a lookup by a unique key, with
 -- tables of any size, before and after ANALYZE. No statement that runs often has parameters, see inline in mysql.go.
@@ -26,7 +26,7 @@ SET SESSION wait_timeout = @rowfeed_wait_timeout
 
 -- name: identity_of_server
 -- The server_id, which the administrator sets, and on MySQL the server_uuid, which the server makes for its data
--- directory. MariaDB takes the part for MySQL 8 for a comment.
+-- directory. MariaDB reads the part for MySQL 8 as a comment.
 CONCAT('server_id ', @@GLOBAL.server_id /*!80000 , ', server_uuid ', @@GLOBAL.server_uuid */)
 
 -- name: identity
@@ -38,16 +38,16 @@ CASE WHEN CAST({{template "read_only"}} AS CHAR) IN ('0', 'OFF') THEN {{template
 SELECT {{template "identity_of_server"}}, {{template "read_only"}}
 
 -- name: lock_sequence
--- This row lock makes positions visible in increasing order: the transaction that has it has seen all that was given
--- before. :unfit names a mode of the session under which keys would be read as other keys.
+-- This row lock makes positions visible in ascending order: the transaction that holds it sees all positions that were
+-- given before. :unfit names a mode of the session under which keys would be read as other keys.
 SELECT value, version, COALESCE(term, 0), updated_at, {{now}}, {{template "identity_of_server"}},
   {{template "read_only"}}, :unfit
 FROM {{table "sequences"}} WHERE name = :feed FOR UPDATE
 
 -- name: among
--- It keeps a scan to some numbers. Those of gaps are listed one by one: a range that ends in deleted records is read
--- far beyond its end, up to the first record that exists. The hint keeps the planner from reading the index from its
--- beginning.
+-- It limits a scan to some numbers. The numbers of gaps are listed one by one: a range that ends in deleted records is
+-- read far beyond its end, up to the first record that exists. The hint keeps the planner from reading the index from
+-- its beginning.
 FORCE INDEX (PRIMARY) WHERE :numbers
 
 -- name: oldest
@@ -63,7 +63,7 @@ SELECT seq, kind, {{read_key}} FROM {{changes}} :range ORDER BY seq LIMIT :limit
 
 -- name: in_key_mode
 -- This statement alone runs under the sql_mode of triggers: a zero date that the source has accepted must not stop the
--- feed. It is spelled for MariaDB and for MySQL; each server takes the other's part for a comment.
+-- feed. It is spelled for MariaDB and for MySQL; each server reads the other's part as a comment.
 /*M! SET STATEMENT sql_mode='STRICT_ALL_TABLES,ALLOW_INVALID_DATES' FOR */ :verb
 /*+ SET_VAR(sql_mode='STRICT_ALL_TABLES,ALLOW_INVALID_DATES') */
 
@@ -95,8 +95,8 @@ WHEN c.seq <= :last THEN :less
   WHERE {{same_key "old" "c"}}){{end}}
 
 -- name: unless_hidden
--- Of keys that are equal by collation the later change counts, and the key keeps its text. So what is written is
--- computed from the row as it is then, and not from one that the join has found. VALUES() is deprecated since MySQL
+-- Of keys that are equal by collation, the later change counts, and the key keeps its text. So the new values are
+-- computed from the current row, and not from the row that the join has found. VALUES() is deprecated since MySQL
 -- 8.0.20, but MariaDB does not know its successor.
 ON DUPLICATE KEY UPDATE
   feed_sync_id = IF({{positions}}.hidden = 1, {{positions}}.feed_sync_id, VALUES(feed_sync_id)),
@@ -137,7 +137,7 @@ ON DUPLICATE KEY UPDATE
 {{- end}} hidden = (j.kind = 2 OR {{positions}}.hidden = 1 AND j.kind <> 1)
 
 -- name: assigned
--- It is sorted only if two keys may be one by collation.
+-- It is sorted only if two keys may be equal by collation.
 :insert INTO {{positions}} ({{key}}, feed_sync_id, shard, bucket, deleted, hidden, published_at)
 SELECT {{key "c"}}, :base + j.place, :shard, :bucket, {{one_of_row "t"}} IS NULL, :hides, :published
 FROM JSON_TABLE(:list, '$[*]' COLUMNS (place FOR ORDINALITY, :columns)) j

@@ -73,7 +73,7 @@ func (d database) SchemaVersion(ctx context.Context, q dialect.Querier, n dialec
 const schemaLockSeconds = 10
 
 const (
-	ddlLockSeconds = 1 // how long DDL may make writers wait behind it
+	ddlLockSeconds = 1 // how long a DDL statement may wait for a table; writers wait behind it
 	releaseTimeout = 5 * time.Second
 )
 

@@ -12,8 +12,7 @@ CREATE TABLE IF NOT EXISTS {{table "schema_version"}} (
 ) {{template "options"}}
 
 -- name: sequences
--- The row of a feed is what publishers lock. Its term is that of the present publisher, or NULL if that is another
--- program.
+-- Publishers lock the row of their feed. Its term is the present publisher's, or NULL if that is another program.
 CREATE TABLE IF NOT EXISTS {{table "sequences"}} (
   name varchar(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
   value bigint NOT NULL,
@@ -23,8 +22,8 @@ CREATE TABLE IF NOT EXISTS {{table "sequences"}} (
 ) {{template "options"}}
 
 -- name: feeds
--- failure, failing_since, attempts and next_try are those of the feed's publisher. source_schema is empty if the table
--- is in the schema of rowfeed's own tables.
+-- failure, failing_since, attempts and next_try are about the feed's publisher. source_schema is empty if the table is
+-- in the schema of rowfeed's own tables.
 CREATE TABLE IF NOT EXISTS {{table "feeds"}} (
   name varchar(39) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
   mode varchar(20) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -50,7 +49,7 @@ CREATE TABLE IF NOT EXISTS {{table "feeds"}} (
 ) {{template "options"}}
 
 -- name: terms
--- Up to which position each term before the present one went, and when it ended: see package history.
+-- The last position of each former term, and when the term ended: see package history.
 CREATE TABLE IF NOT EXISTS {{table "terms"}} (
   feed varchar(39) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   term bigint NOT NULL,
@@ -83,9 +82,8 @@ CREATE TABLE IF NOT EXISTS {{table "cursors"}} (
 ) {{template "options"}}
 
 -- name: dead_letters
--- data_shard is that of the key, which the dead letter follows to another shard of the consumer. A key's text can be
--- longer than an index accepts, so the primary key contains its digest. Dead letters are read in pages, the oldest
--- first.
+-- data_shard is the key's: the dead letter follows its key to another shard of the consumer. A key's text can be longer
+-- than an index accepts, so the primary key contains its digest. Dead letters are read in pages, the oldest first.
 CREATE TABLE IF NOT EXISTS {{table "dead_letters"}} (
   consumer varchar(100) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   feed varchar(39) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -185,7 +183,7 @@ CREATE TABLE IF NOT EXISTS {{table "audit"}} (
 ) {{template "options"}}
 
 -- name: flushes
--- What a reader writes to bring on the disk what it has seen: see flush.sql.
+-- A reader's commit to this table brings everything on the disk that the reader has seen: see flush.sql.
 CREATE TABLE IF NOT EXISTS {{table "flushes"}} (
   id int NOT NULL PRIMARY KEY,
   flush_count bigint NOT NULL
@@ -218,7 +216,7 @@ ROLLBACK
 DO RELEASE_LOCK(:lock)
 
 -- name: bound_schema_changes
--- How long DDL may make writers wait behind it.
+-- How long a DDL statement may wait for a table. Writers wait behind it.
 SET SESSION lock_wait_timeout = :seconds
 
 -- name: restore_session

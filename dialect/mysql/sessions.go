@@ -22,8 +22,8 @@ var sessions = dialect.NewStatements(sessionsFile)
 // Writers implements [dialect.Gaps]. A rollback does not reset AUTO_INCREMENT, and a crash never resets it below a
 // number that was committed.
 //
-// MariaDB tells it to a login with the right PROCESS. MySQL's INNODB_TRX
-// cannot be used (see errCannotShow), but its metadata locks can: see tableHolders.
+// MariaDB shows its lists to a login with the right PROCESS. MySQL's INNODB_TRX cannot be used (see errCannotShow), but
+// its metadata locks can: see tableHolders.
 //
 // A statement draws a seq, and InnoDB may begin its transaction only right afterwards. So Writers first reads
 // which sessions are running a statement, and then which transactions are open. A session that had drawn a seq
@@ -87,9 +87,9 @@ const (
 	// firstPointer is greater than all ids of transactions. A transaction without an id is shown with 0 or, by
 	// some versions, with an address in memory.
 	firstPointer = 1 << 48
-	// The server leaves out transactions if the list takes more than 16 MiB. A transaction takes at most 1.3
-	// KB. One that waits for a lock takes twice 8 KB more, and in addition there are the pairs of those that
-	// wait for the same lock: 1,450 that wait for one row are too many.
+	// The server leaves out transactions if the list is larger than 16 MiB. A transaction needs at most 1.3 KB, and 16
+	// KB more if it waits for a lock. The list also has the pairs of transactions that wait for the same lock: 1,450
+	// transactions that wait for one row are too many.
 	maxShown, maxLockWaits = 4000, 300
 )
 
@@ -128,15 +128,13 @@ func (d database) openNow(ctx context.Context, q dialect.Querier,
 	return open, fresh && len(all) < maxShown && lockWaits < maxLockWaits, err
 }
 
-// tableHolders implements Writers for MySQL. It returns the transactions that hold a metadata lock for writing
-// on the table. A statement takes this lock before it draws its first number, and takes it for the tables of
-// triggers, too. The lock is released after the commit, or by the rollback to a savepoint that removes the
-// rows.
+// tableHolders implements Writers for MySQL. It returns the transactions that hold a metadata lock for writing on the
+// table. A statement acquires this lock before it draws its first number, also for the tables of triggers. The lock is
+// released after the commit, or by the rollback to a savepoint that removes the rows.
 //
-// XA PREPARE transfers the lock to the server, under another name. Such a lock may be that of any transaction
-// that was open before. The list is read piece by piece, so a lock that is just being transferred may be missing
-// in both places. A lock is transferred only once, so tableHolders reads the list twice. Both lists must show the
-// reader's own lock.
+// XA PREPARE transfers the lock to the server, under another name. Such a lock may belong to any transaction that was
+// open before. The list is read piece by piece, so a lock that is just being transferred may be missing in both places.
+// A lock is transferred only once, so tableHolders reads the list twice. Both lists must show the reader's own lock.
 func (d database) tableHolders(ctx context.Context, q dialect.Querier,
 	f *dialect.Feed) (open []dialect.Writer, told bool, err error) {
 	table, number := f.Waiting()

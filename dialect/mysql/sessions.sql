@@ -1,4 +1,4 @@
--- Open transactions: those that may have drawn a sequence number, that delay a feed, or that have locked a shard.
+-- Open transactions that may have drawn a sequence number, that delay a feed, or that have locked a shard.
 --
 -- MariaDB lists transactions in INNODB_TRX. MySQL's INNODB_TRX cannot always be read: see errCannotShow. MySQL's
 -- performance schema lists the locks instead; MariaDB's is off by default. Every query has a LIMIT, because the
@@ -7,7 +7,7 @@
 -- name: numbers_alone
 -- Whether this is the only server that gives numbers, and which kind of server it is: 0 if it is not, 1 for MySQL, 2
 -- for MariaDB. In a cluster the other servers do not wait for this one, and it does not see their transactions. MySQL
--- takes the last part for a comment.
+-- reads the last part as a comment.
 SELECT (@@GLOBAL.auto_increment_increment = 1) /*M! * 2 * (NOT EXISTS (SELECT 1 FROM information_schema.GLOBAL_VARIABLES
   WHERE VARIABLE_NAME = 'WSREP_ON' AND VARIABLE_VALUE = 'ON')) */
 
@@ -38,9 +38,9 @@ FROM information_schema.INNODB_TRX LIMIT 18446744073709551615
 SELECT 1 FROM :table WHERE :number = 0
 
 -- name: metadata_locks
--- The sessions that hold or await a metadata lock on a table: whether that is this session, whether the lock is for reading,
--- whether it may be that of any transaction, and its name. The name is the thread, and the event in which it was
--- requested.
+-- The sessions that hold or await a metadata lock on a table: whether that is this session, whether the lock is for
+-- reading, whether it may belong to any transaction, and its name. The name is the thread, and the event in which it
+-- was requested.
 --
 -- XA PREPARE transfers the lock to the server, in mdl.cc, under another name. After a restart it belongs to a thread of
 -- the server.
@@ -104,8 +104,8 @@ WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = COALESCE(NULLIF(:schema, '')
 ORDER BY 4 DESC LIMIT 18446744073709551615
 
 -- name: lockers
--- The sessions that lock a table, or wait to lock it, against every other session; and those that have used the table
--- since a transaction began, if another session waits to lock it.
+-- The sessions that lock a table, or wait to lock it, against every other session. If a session waits, also the
+-- sessions whose open transactions have used the table.
 SELECT th.PROCESSLIST_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST, th.PROCESSLIST_TIME * 1000000,
   COALESCE({{template "last_statement"}}, ''),
   IF(m.LOCK_TYPE IN ('EXCLUSIVE', 'SHARED_NO_READ_WRITE'), 'locks the feed''s table, or waits to lock it',

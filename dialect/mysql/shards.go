@@ -183,8 +183,8 @@ const (
 	errNoULIDsLeft = 1690
 )
 
-// ULIDUp implements [dialect.Routines]. It makes a procedure with which writers take ULIDs, a function that
-// computes a ULID, and two procedures for this library: one takes ULIDs, and one returns the nonces.
+// ULIDUp implements [dialect.Routines]. It makes a procedure with which writers allocate ULIDs, a function that
+// computes a ULID, and two procedures for this library: one allocates ULIDs, and one returns the nonces.
 func (d database) ULIDUp(f *dialect.Feed) []dialect.Step {
 	text := func(text string) dialect.SQL { return dialect.SQL(literal(text)) }
 	number := func(n int64) dialect.SQL { return dialect.SQL(fmt.Sprint(n)) }
@@ -310,7 +310,8 @@ func (d database) ULIDProblems(ctx context.Context, q dialect.Querier,
 		if x, err := accounts.account(ctx, account); err != nil {
 			return nil, nil, err
 		} else if x.fault != "" {
-			other = append(other, x.problem(r.kind+" "+r.name.String(), account, "no writer of the feed gets a lock"))
+			other = append(other, x.problem(r.kind+" "+r.name.String(), account,
+				"no writer of the feed can lock a shard"))
 		}
 	}
 	return missing, other, nil

@@ -1,7 +1,7 @@
 -- Shards with ULIDs: how a transaction locks a shard, and how it allocates the shard's next ULIDs.
 --
--- A shard's row in the table of shards is locked until the transaction ends. Writers of one shard take turns; those of
--- other shards do not wait.
+-- A shard's row in the table of shards is locked until the transaction ends. Writers of one shard take turns; writers
+-- of other shards do not wait.
 
 -- name: begin_savepoint
 -- A savepoint is the only way to find out whether a transaction is open: without one, the savepoint is gone after its
@@ -18,7 +18,7 @@ RELEASE SAVEPOINT rowfeed_lock
 
 -- name: make_shard
 -- It inserts the shard's row if it is missing, and locks it. In REPEATABLE READ, an UPDATE or a locking read of a
--- missing row takes a gap lock, so two transactions that insert the rows of different shards would deadlock.
+-- missing row acquires a gap lock, so two transactions that insert the rows of different shards would deadlock.
 INSERT INTO {{table "shards"}} (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (:feed, :shard, 0, 0, 0, '')
 ON DUPLICATE KEY UPDATE witness = witness
 

@@ -48,7 +48,7 @@ func (s *state) right(tr trigger, t *dialect.Table) (name string, ok bool) {
 	return s.ours[i].name, true
 }
 
-// stale returns the feed's triggers that are not right, and second copies of those that are.
+// stale returns the feed's triggers that are not right, and second copies of right ones.
 func (s *state) stale(t *dialect.Table) []found {
 	kept := map[string]bool{}
 	for _, tr := range s.wanted {

@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS {{changes}} (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.1)
 
 -- name: positions
--- positions: where each key stands in the feed; only publishers write it
+-- positions: the position of each key in the feed; only publishers write it
 CREATE TABLE IF NOT EXISTS {{positions}} (
   {{declared_key}},
   feed_sync_id bigint NOT NULL,
@@ -45,7 +45,7 @@ CREATE INDEX IF NOT EXISTS {{object "deleted"}} ON {{positions}} (feed_sync_id) 
 CREATE INDEX IF NOT EXISTS {{object "bucket"}} ON {{positions}} (bucket, feed_sync_id, shard)
 
 -- name: drop_bucket_index
--- pages of a part of the shards are read otherwise
+-- pages of a part of the shards no longer use it
 DROP INDEX IF EXISTS {{routine "bucket"}}
 
 -- name: has_bucket_index
@@ -80,7 +80,7 @@ CREATE TABLE IF NOT EXISTS {{places}} (
 -- name: position_column
 -- each row's position; NULL while it waits for one
 --
--- ADD COLUMN takes no time, but keeps all other sessions out until the commit.
+-- ADD COLUMN is fast, but keeps all other sessions out until the commit.
 ALTER TABLE {{source}} ADD COLUMN IF NOT EXISTS feed_sync_id bigint
 
 -- name: shard_column
@@ -99,7 +99,7 @@ CREATE INDEX IF NOT EXISTS {{object "row_position"}} ON {{source}} (feed_sync_id
 CREATE INDEX IF NOT EXISTS {{object "row_waiting"}} ON {{source}} ({{ordered}}) WHERE feed_sync_id IS NULL
 
 -- name: drop_unfinished
--- what a CREATE INDEX CONCURRENTLY left that broke off
+-- an invalid index that a failed CREATE INDEX CONCURRENTLY left
 DROP INDEX IF EXISTS :index
 
 -- name: drop_index
@@ -113,11 +113,11 @@ ALTER TABLE {{source}} DROP COLUMN IF EXISTS :column
 -- name: capture_function
 -- records the keys that a statement wrote
 --
--- All its names and operators are qualified, so that it works without a search_path of its own, which costs a third of
--- what the trigger costs for each row. :rights has one if a key column has a type that is not built into the server.
--- After ALTER TABLE has changed the key's type, and until `feed upgrade`, PostgreSQL casts the keys to the former type;
--- and the CHECK of a domain may call functions of users, which find names by the search_path. A writer could then make
--- them run its own code with the owner's rights.
+-- All its names and operators are qualified, so that it works without a search_path of its own. A search_path would add
+-- a third to the trigger's cost for each row. :rights has one if a key column has a type that is not built into the
+-- server. After ALTER TABLE has changed the key's type, and until `feed upgrade`, PostgreSQL casts the keys to the
+-- former type; and the CHECK of a domain may call functions of users, which find names by the search_path. A writer
+-- could then make them run its own code with the owner's rights.
 CREATE OR REPLACE FUNCTION {{routine "capture"}}() RETURNS trigger LANGUAGE plpgsql :rights AS $rowfeed$
 BEGIN
   IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' OR TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND (:other_key) THEN
@@ -220,11 +220,11 @@ ROW(OLD.{{quote $c.Name}})::pg_catalog.record OPERATOR(pg_catalog.*<>) ROW(NEW.{
 {{routine "capture"}}(){{if not .Outbox}}, {{routine "truncate"}}(){{end}}
 
 -- name: revoke_functions
--- no other role makes triggers with these functions
+-- only the functions' owner makes triggers with them
 REVOKE ALL ON FUNCTION {{template "functions" .}} FROM PUBLIC
 
 -- name: grant_functions
--- except the table's owner, who makes partitions
+-- and the table's owner, which makes partitions
 DO $rowfeed$BEGIN EXECUTE format('GRANT EXECUTE ON FUNCTION %s{{if not .Outbox}}, %s{{end}} TO %I',
   {{literal (print (routine "capture") "()")}},{{if not .Outbox}} {{literal (print (routine "truncate") "()")}},{{end}}
   (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = {{literal source}}::regclass)); END$rowfeed$
@@ -244,7 +244,7 @@ CREATE OR REPLACE TRIGGER {{object "truncate"}} BEFORE TRUNCATE ON :table
 FOR EACH STATEMENT EXECUTE FUNCTION {{routine "truncate"}}()
 
 -- name: enable_always
--- fire for rows that come by logical replication too
+-- fire also for rows that logical replication applies
 ALTER TABLE :table ENABLE ALWAYS TRIGGER {{object "capture"}}
 {{- if not .Outbox}}, ENABLE ALWAYS TRIGGER {{object "truncate"}}{{end}}
 

@@ -1,7 +1,7 @@
 -- What the catalog says of a table. A table is given by its oid, which stays the same if it is renamed.
 
 -- name: table
--- to_regclass answers NULL for a table that does not exist.
+-- to_regclass returns NULL for a table that does not exist.
 SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
   row_security_active(c.oid), EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = c.oid), {{template "signature" .}}
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(:table)
@@ -13,7 +13,8 @@ COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' ||
   FROM pg_catalog.pg_attribute a WHERE a.attrelid = :relation AND a.attnum > 0 AND NOT a.attisdropped), '')
 
 -- name: partitions
--- At every level. Attaching a partition again writes another row of pg_inherits, whose xmin differs.
+-- The partitions of the table, and partitions of partitions. The last column changes if a partition was detached and
+-- attached again, because that writes a new row of pg_inherits, with another xmin.
 SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
   CASE WHEN c.relkind = 'p' THEN '' ELSE c.oid::text || (SELECT string_agg('.' || i.xmin::text, '' ORDER BY i.inhrelid)
     FROM pg_partition_ancestors(c.oid) a JOIN pg_inherits i ON i.inhrelid = a.relid) END

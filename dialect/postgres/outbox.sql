@@ -3,7 +3,7 @@
 -- name: place_records
 -- One statement. The keys stay in the server. A ULID that exists already is an error, because a record would be lost.
 -- LATERAL with OFFSET 0 fixes the order of the join: a place, then its record by order_sequence. One statement can
--- change a row only once, so it takes only the last record of a key. DISTINCT compares keys as the unique index does.
+-- change a row only once, so it uses only the last record of a key. DISTINCT compares keys as the unique index does.
 WITH own AS (SELECT DISTINCT ON ({{key "o"}}) j.seq, o.shard, j.ulid, {{key "o"}}
   FROM unnest(CAST(CAST(:seqs AS text) AS bigint[]), CAST(CAST(:ulids AS text) AS uuid[])) AS j(seq, ulid)
   CROSS JOIN LATERAL (SELECT * FROM {{records}} o WHERE o.order_sequence = j.seq AND o.shard = :shard OFFSET 0) o
@@ -26,7 +26,7 @@ DELETE FROM {{places}} g
 --
 -- The first run in a shard follows the times of the rows: no reader can have passed these positions. A later run places
 -- its rows above all of them, and so does a run without a column for the time. The high half of a ULID has the time and
--- the run, the low half the batch and the row's place in it.
+-- the run, the low half the batch and the row's rank in it.
 INSERT INTO {{places}} (shard, ulid, {{key}})
 SELECT x.shard, CAST(lpad(to_hex((CASE WHEN x.at IS NULL OR x.first_run <> :run OR x.at >= x.live THEN x.live - 1
     WHEN x.at < 0 THEN 0 ELSE x.at END) * 65536 + :run), 16, '0') || lpad(to_hex(:batch + x.n), 16, '0') AS uuid),

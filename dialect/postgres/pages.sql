@@ -1,6 +1,6 @@
 -- Reading: pages, and scans for what waits. Nothing here locks anything.
 --
--- A page is one statement, which has one snapshot. It always answers at least one row: the generation and the head come
+-- A page is one statement, which has one snapshot. It always returns at least one row: the generation and the head come
 -- from the page's snapshot even if the page is empty.
 
 -- name: page
@@ -63,8 +63,8 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT {{key}}, feed_sync_id, shard, de
 AND {{shard_of_row "r"}} >= :from AND {{shard_of_row "r"}} < :to
 
 -- name: begin_page
--- The text of a key is that of the table of positions: the row may spell it in another way. Key columns are never
--- NULL, so NULL means that the join has found no row.
+-- The text of a key comes from the table of positions, because the row may spell the key in another way. Key columns
+-- are never NULL, so NULL means that the join has found no row.
 SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
   {{if .ReadsRows}}CASE WHEN {{template "still_in_rows" .}} THEN :signature ELSE '' END{{else}}:signature{{end}},
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
@@ -97,17 +97,17 @@ NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
 :columns
 
 -- name: still_in_rows
--- Otherwise the caller has to read the feed's record again: positions were moved out of the rows since, where other
--- programs may write any number now.
+-- If this is false, positions were moved out of the rows since the caller read the feed's record. Other programs may
+-- now write any number into the column, so the caller has to read the record again.
 {{if .Moving}}f.state = {{literal "moving"}}{{else}}f.capture = {{literal "column"}}{{end}}
 
 -- name: signature_if_served
--- What the caller knows of the feed may be older, or come from another server, in the same generation.
+-- The caller's record of the feed may be older, or from another server, although it has the same generation.
 CASE WHEN f.state IN (:unserved) OR f.data_shards <> :data_shards THEN '' ELSE {{template "signature"}} END
 
 -- name: blocking_page
--- A page of one shard, along the unique index of shard and ULID. Rows are ordered by the bare column: what is read of
--- it may be text, whose collation has another order. A feed that was dropped has a record, but no sequence.
+-- A page of one shard, along the unique index of shard and ULID. Rows are ordered by the column itself. The page may
+-- read it as text, whose collation can have another order. A feed that was dropped has a record, but no sequence.
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
   COALESCE(h.below_low, 0), ({{template "greatest_ulid" .}}), 0, 0, 0, :signature,
   p.place, p.present, {{value_names "p"}}
@@ -181,7 +181,7 @@ FROM {{records}} WHERE order_sequence > :above
 
 -- name: all_of_shard
 -- The shard is a range: only the index of shard and order_sequence has the order of the query then. Otherwise a planner
--- that takes the shard's records for frequent would scan the primary key, through the records of all other shards.
+-- that expects many records of the shard would scan the primary key, through the records of all other shards.
 FROM {{records}} WHERE shard BETWEEN :shard AND :shard :but ORDER BY shard, order_sequence
 
 -- name: of_shard_between

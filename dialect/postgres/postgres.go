@@ -4,10 +4,10 @@
 // Values are read as text, in formats that rowfeed sets for the transaction. So neither the session's time zone
 // nor its DateStyle changes what consumers get. DESIGN.md has the reasons for locks and plans.
 //
-// The statements are in the files of SQL, each beside the Go code that runs them: schema.sql has rowfeed's own tables,
+// The statements are in .sql files, each next to the Go code that runs them: schema.sql has rowfeed's own tables,
 // capture.sql a feed's tables and triggers, describe.sql what the catalog says of a table, publish.sql what a publisher
-// sets and locks, pages.sql pages, rows.sql positions in the user's rows, shards.sql ULIDs and their
-// functions, outbox.sql the outbox and back-fill, sessions.sql open transactions and their locks, roles.sql rights.
+// sets and locks, pages.sql pages, rows.sql positions in the user's rows, shards.sql ULIDs and their functions,
+// outbox.sql the outbox and back-fill, sessions.sql open transactions and their locks, roles.sql rights.
 package postgres
 
 import (

@@ -109,8 +109,8 @@ func (d database) LockSequence(ctx context.Context, tx dialect.Querier, f *diale
 
 // PublishBatch implements [dialect.Batches] by the statement publish_batch.
 //
-// Three kinds of feeds are left to the other operations. For data shards the client computes each key's shard;
-// then there are keys with different texts, and rows with positions.
+// The other operations publish three kinds of feeds: feeds with data shards, because the client computes the shard of
+// each key; feeds whose equal keys can have different texts; and feeds whose rows hold positions.
 func (d database) PublishBatch(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence,
 	generation int64, among dialect.Seqs, limit int) (dialect.BatchResult, error) {
 	var done dialect.BatchResult

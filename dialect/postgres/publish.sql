@@ -107,24 +107,24 @@ CASE WHEN NOT pg_is_in_recovery() THEN {{template "identity_of_primary"}} END
 SELECT {{template "identity" .}}
 
 -- name: ask_first
--- The settings that a query for one row of one table needs, in the same message, which the server runs as one
--- transaction and plans each time. A plan that was kept from a time when nothing waited, or with statistics of that
--- time, would read and sort everything that waits. It is one statement because it is sent many times a second. If the
--- session's default is SERIALIZABLE, the query would take part in predicate locking. PostgreSQL would then fail a
--- writer that records a change after the query, and the query itself.
+-- The settings that a query for one row of one table needs, and the query, in one message. The server runs the message
+-- as one transaction, and plans it each time. A plan that was kept from a time when nothing waited, or with statistics
+-- of that time, would read and sort everything that waits. It is one statement because it is sent many times a second.
+-- If the session's default is SERIALIZABLE, the query would take part in predicate locking. PostgreSQL would then fail
+-- a writer that records a change after the query, and the query itself.
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
   set_config('jit', 'off', true); :query
 
 -- name: lock_sequence
--- This row lock makes positions visible in increasing order: the transaction that has it has seen all that was given
--- before.
+-- This row lock makes positions visible in increasing order: a transaction that has the lock sees all positions that
+-- were given before.
 SELECT value, version, COALESCE(term, 0), updated_at, {{now}}, {{template "identity_of_primary"}}
 FROM {{table "sequences"}} WHERE name = :feed FOR UPDATE
 
 -- name: oldest
--- It locks nothing. In READ COMMITTED a statement after the lock has a new snapshot, which shows all that the publisher
--- before has committed.
+-- It locks nothing. In READ COMMITTED a statement after the lock has a new snapshot, which shows everything that the
+-- previous publisher has committed.
 SELECT :columns :range ORDER BY seq LIMIT :limit
 
 -- name: oldest_of_ranges
@@ -133,8 +133,8 @@ SELECT :columns :range ORDER BY seq LIMIT :limit
 (:ranges) ORDER BY seq LIMIT :limit
 
 -- name: assign_positions
--- One statement. The keys stay in the server. No key is asked for what it had before: without other kinds, a hidden key
--- keeps its position and stays hidden, as the conflicting row tells.
+-- One statement. The keys stay in the server. It does not look up former positions. All changes are of kind 0, so a
+-- hidden key keeps its position and stays hidden. ON CONFLICT reads from the conflicting row whether the key is hidden.
 INSERT INTO {{positions}} AS p ({{key}}, feed_sync_id, shard, bucket, deleted, hidden, published_at)
 SELECT {{template "last_of_key" .}}{{key "c"}}, CAST(:base AS bigint) + j.place, :shard, :bucket,
   CASE WHEN {{one_of_row "t"}} IS NULL THEN 1 ELSE 0 END, 0, CAST(:published AS bigint)

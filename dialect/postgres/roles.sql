@@ -1,10 +1,10 @@
--- Rights of logins. A role is given as GRANT takes it: with quotes if it needs them.
+-- Rights of logins. A role's name is given as in GRANT: with quotes if it needs them.
 
 -- name: role
 SELECT COALESCE(to_regrole(:login)::oid::bigint, 0)
 
 -- name: owns_table
--- PostgreSQL lists an owner's own rights, and a REVOKE takes them away like others.
+-- PostgreSQL lists an owner's own rights, and REVOKE removes them like other rights.
 SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass(:object) AND relowner = to_regrole(:login))
 
 -- name: owns_function

@@ -11,8 +11,8 @@ CREATE TABLE {{table "schema_version"}} (
 )
 
 -- name: sequences
--- The row of a feed is what publishers lock. Its term is that of the present publisher, or NULL if that is another
--- program.
+-- Publishers lock the row of their feed. term is the term of the present publisher. It is NULL if another program gives
+-- the positions, and until the first pass.
 CREATE TABLE {{table "sequences"}} (
   name text PRIMARY KEY,
   value bigint NOT NULL,
@@ -22,8 +22,8 @@ CREATE TABLE {{table "sequences"}} (
 ) WITH (fillfactor = 10)
 
 -- name: feeds
--- failure, failing_since, attempts and next_try are those of the feed's publisher. source_schema is empty if the table
--- is in the schema of rowfeed's own tables.
+-- failure, failing_since, attempts and next_try are about failed passes of the feed's publisher. source_schema is empty
+-- if the table is in the schema of rowfeed's own tables.
 CREATE TABLE {{table "feeds"}} (
   name text PRIMARY KEY,
   mode text NOT NULL,
@@ -49,7 +49,7 @@ CREATE TABLE {{table "feeds"}} (
 )
 
 -- name: terms
--- Up to which position each term before the present one went, and when it ended: see package history.
+-- The highest position of each former term, and when the term ended: see package history.
 CREATE TABLE {{table "terms"}} (
   feed text NOT NULL,
   term bigint NOT NULL,
@@ -59,8 +59,8 @@ CREATE TABLE {{table "terms"}} (
 )
 
 -- name: cursors
--- aside counts the dead letters of a shard, so that no query looks for them while there are none. failure says why the
--- shard rests.
+-- aside is the number of the shard's dead letters, so that no query searches for them while there are none. failure is
+-- the error of the consumer's last attempt to deliver the shard's entries.
 CREATE TABLE {{table "cursors"}} (
   consumer text COLLATE "C" NOT NULL,
   feed text COLLATE "C" NOT NULL,
@@ -82,7 +82,8 @@ CREATE TABLE {{table "cursors"}} (
 ) WITH (fillfactor = 10)
 
 -- name: dead_letters
--- data_shard is that of the key, which the dead letter follows to another shard of the consumer.
+-- data_shard is the data shard of the key. If the key moves to another shard of the consumer, the dead letter moves
+-- too.
 CREATE TABLE {{table "dead_letters"}} (
   consumer text COLLATE "C" NOT NULL,
   feed text COLLATE "C" NOT NULL,
@@ -205,7 +206,8 @@ SELECT max(version) FROM {{table "schema_version"}}
 SELECT COALESCE(current_schema()::text, '')
 
 -- name: other_schemas
--- Two of rowfeed's tables in a schema, so that a user's table is not mistaken for one of them.
+-- Other schemas with tables of rowfeed. A schema counts only if it has two of them, because one table of that name may
+-- be a user's.
 SELECT s.nspname::text FROM pg_namespace s WHERE s.nspname <> :own::text
   AND 2 = (SELECT count(*) FROM pg_class c
     WHERE c.relnamespace = s.oid AND c.relkind = 'r' AND c.relname IN (:feeds::text, :version::text))

@@ -39,7 +39,7 @@ func (d database) Writers(ctx context.Context, q dialect.Querier,
 
 // Blockers implements [dialect.Inspection]. It returns the transactions that wrote to the feed's table and have not
 // ended, prepared ones included, and the sessions that keep it locked. In blocking mode and for an outbox it returns
-// those that may have locked a shard, but are not among the Holders.
+// the transactions that may have locked a shard, but are not among the Holders.
 func (d database) Blockers(ctx context.Context, q dialect.Querier,
 	f *dialect.Feed) (found []dialect.Blocker, unseen *dialect.Unseen, err error) {
 	name, args := "blockers", dialect.Args{"written": dialect.Qualified(syntax, f.Written()),
@@ -89,7 +89,7 @@ func (d database) Holders(ctx context.Context, q dialect.Querier,
 	return all, dialect.HoldersAll, err
 }
 
-// OpenChange implements [dialect.Replicas]. The name is that of the transaction.
+// OpenChange implements [dialect.Replicas]. The name is the transaction's virtual id.
 func (d database) OpenChange(ctx context.Context, db *sql.DB, f *dialect.Feed, shard int) (name string, err error) {
 	args, of := dialect.Args{"feed": f.Name, "elsewhere": dialect.SQL("")}, "open_change"
 	switch {

@@ -1,19 +1,19 @@
--- Sessions of other programs: transactions that keep a publisher back, and those that have locked a shard.
+-- Sessions of other programs: transactions that delay a publisher, and transactions that have locked a shard.
 --
 -- Every role may read pg_locks, of all sessions. Only members of pg_read_all_stats, or of the session's own role, see
 -- in pg_stat_activity since when its transaction runs, from where, and what it does.
 
 -- name: writers
--- The transactions that have a writer's lock on a table, and those that have a transaction id. An INSERT takes the lock
--- on the table before it draws its first seq, and gets a transaction id with its first row. The id also is a lock until
--- the transaction ends. Neither would be enough. The id comes after the draw. The table lock can go too early: a lock
--- that was taken in a cursor is released if the cursor fails under a savepoint that is younger than the cursor's rows.
--- Both are held until the commit is visible.
+-- The transactions that have a writer's lock on a table, and those that have a transaction id. An INSERT acquires the
+-- lock on the table before it draws its first seq, and gets a transaction id with its first row. The transaction has a
+-- lock on its id until it ends. Neither lock is enough. The id is assigned after the draw. The table lock can be
+-- released too early: PostgreSQL releases a lock that was acquired in a cursor if the cursor fails under a savepoint
+-- that is younger than the cursor's rows. Otherwise both are held until the commit is visible.
 --
 -- pg_locks misses no such lock: locks on the fast path are listed first, and can only move to the main lock table,
 -- which is read afterwards. A prepared transaction keeps the name that it had in its session. After a restart its name
--- is made of its id, behind -1/. The first column is false for a sequence that caches values: sessions then have
--- numbers without a lock.
+-- is -1/ followed by its id. The first column is false for a sequence that caches values: sessions then have numbers
+-- without a lock.
 SELECT s.plain, COALESCE(l.virtualtransaction, ''), COALESCE(l.pid IS NULL AND l.virtualtransaction LIKE '-1/%', false)
 FROM (SELECT COALESCE((SELECT seqcache = 1 AND seqincrement > 0 AND NOT seqcycle FROM pg_sequence
   WHERE seqrelid = pg_get_serial_sequence(:table::text, :column::text)::regclass), false) AS plain) s
@@ -29,8 +29,8 @@ LEFT JOIN (SELECT DISTINCT w.virtualtransaction, w.pid
 -- name: blockers
 -- The transactions that have a writer's lock on the table of changes or, if rows hold their positions, on the source:
 -- they wrote to the source, or to a partition that they named, and have not ended. Publishers are left out: they write
--- to the table of positions, too. Then those that have locked the source against pages and publishers, or wait to lock
--- it, also while their session waits for others; and the sessions that these wait for.
+-- to the table of positions, too. Then come the sessions that have locked the source against pages and publishers, or
+-- wait to lock it, and the sessions that delay these.
 --
 -- Prepared transactions have no session. Their locks have the name that their session had for them, which the lock on
 -- their id has, too.
@@ -80,9 +80,9 @@ SELECT quote_ident(current_user)
 --
 -- The row's xmax is the id of the transaction that locks or changes the row. That transaction has a lock on its own id
 -- until it ends. If it locked the row under a savepoint, xmax is the id of a subtransaction instead. Then the waiting
--- transactions tell: each of them has, or waits for, a tuple lock on that version of the row, and pg_blocking_pids
--- includes the holder. A new shard's row is visible only to the transaction that inserted it. Until it is committed,
--- holder and waiting transactions have, or wait for, the advisory lock of the shard's first use.
+-- transactions show the holder: each of them has, or waits for, a tuple lock on that version of the row, and
+-- pg_blocking_pids includes the holder. A new shard's row is visible only to the transaction that inserted it. Until it
+-- is committed, holder and waiting transactions have, or wait for, the advisory lock of the shard's first use.
 first_use AS MATERIALIZED (
   SELECT (l.objid::bigint # 2147483648) - 2147483648 AS shard, l.pid, l.virtualtransaction, l.granted, l.waitstart
   FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 2
@@ -145,7 +145,7 @@ ORDER BY a.xact_start
 -- name: open_change
 -- The transaction that has locked or changed the row with the feed's head. A commit sends its record to standbys, waits
 -- for them, and only then becomes visible. Until it is visible it has the lock on its own id, which is the row's xmax.
--- No publisher works under a savepoint. It locks the row only after the publisher before it has become visible, so
+-- No publisher works under a savepoint. It locks the row only after the previous publisher's commit is visible. So
 -- every snapshot that is taken after the commit was sent has this version of the row.
 SELECT l.virtualtransaction FROM (
   SELECT xmax FROM {{table "sequences"}} WHERE name = :feed::text :elsewhere
@@ -181,8 +181,8 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM {{records}} LIMIT :limit) x),
 
 -- name: backlog_of_shard
 -- Its records are counted with those of the other shards. The shard is a range, so that only the index of the outbox
--- has the order of the query: otherwise a planner that takes the shard's records for frequent would scan the primary
--- key, through the records of all other shards.
+-- has the order of the query: otherwise a planner that expects many records of the shard would scan the primary key,
+-- through the records of all other shards.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM {{records}} LIMIT :limit) x),
   COALESCE((SELECT (extract(epoch FROM clock_timestamp() - appended_at) * 1000000)::bigint
     FROM {{records}} WHERE shard BETWEEN :shard AND :shard ORDER BY shard, order_sequence LIMIT 1), 0)

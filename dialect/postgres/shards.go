@@ -216,7 +216,7 @@ const (
 	noULIDsLeft   = "2200H" // sequence_generator_limit_exceeded
 )
 
-// taken returns the name of the setting with the ULIDs that a transaction has taken of the feed.
+// taken returns the name of the setting that stores the ULIDs which a transaction has allocated in the feed.
 func taken(f *dialect.Feed) string {
 	sum := sha256.Sum256([]byte(f.Names.Schema + "\x00" + f.Names.Prefix + "\x00" + f.Name))
 	return "rowfeed.taken_" + hex.EncodeToString(sum[:8])
@@ -248,7 +248,7 @@ func (d database) ULIDProblems(ctx context.Context, q dialect.Querier,
 		case !dialect.SameText(body, bodyOf(up[i].SQL)):
 			other = append(other, d.differs(f, name, body, f.Names.Table("shards"),
 				dialect.RoutineDiffers("function", name),
-				"no writer of the feed gets a lock"))
+				"no writer of the feed can lock a shard"))
 		case powerless:
 			other = append(other,
 				fmt.Sprintf("the owner of function %s may not read %s, read and write %s and %s, or use "+

@@ -1,7 +1,7 @@
 -- Shards with ULIDs (mode "blocking"): how a transaction locks a shard, and how it allocates the shard's next ULIDs.
 --
 -- A shard's row in the table of shards is locked FOR UPDATE until the transaction ends. Writers of one shard take
--- turns; those of other shards do not wait. The first writer of a new shard also locks the feed's row, FOR SHARE.
+-- turns. Writers of other shards do not wait. The first writer of a new shard also locks the feed's row, FOR SHARE.
 
 -- name: lock_shard
 -- A locking read comes before an INSERT, because a shard's row is inserted only once, and a locking read leaves no dead
@@ -21,9 +21,9 @@ SELECT CAST(:feed AS text), CAST(:shard AS bigint), 0, 0, 0, '' FROM (SELECT {{t
 ON CONFLICT (feed, shard) DO NOTHING
 
 -- name: first_use
--- The first transaction of a shard also takes an advisory lock, until the shard's row is committed. Other sessions do
--- not see the uncommitted row, so only this lock shows them which session they wait for. The keys of the lock are the
--- feed and the shard. A shard number beyond 32 bits has no such lock.
+-- The first transaction of a shard also acquires an advisory lock, until the shard's row is committed. Other sessions
+-- do not see the uncommitted row, so only this lock shows them which session they wait for. The keys of the lock are
+-- the feed and the shard. A shard number beyond 32 bits has no such lock.
 CASE WHEN CAST(:shard AS bigint) BETWEEN -2147483648 AND 2147483647
   THEN pg_advisory_xact_lock({{template "feed_hash" .}}, CAST(CAST(:shard AS bigint) AS int)) END
 

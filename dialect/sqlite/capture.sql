@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS {{changes}} (
 )
 
 -- name: positions
--- positions: where each key stands in the feed; only publishers write it
+-- positions: the position of every key in the feed; only publishers write it
 --
 -- :shape is WITHOUT ROWID. It is empty if the key is the rowid here as in the source, which makes lookups faster.
 CREATE TABLE IF NOT EXISTS {{positions}} (

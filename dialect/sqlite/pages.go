@@ -25,12 +25,12 @@ func scan(s *dialect.Syntax, f *dialect.Feed, of string, _ dialect.Seqs, args di
 	return []dialect.Built{s.Statement(f, "all_"+of).With(args)}
 }
 
-// HasChanges implements [dialect.Publishing]. It takes no write lock.
+// HasChanges implements [dialect.Publishing]. It acquires no write lock.
 func (d database) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed, _ dialect.Seqs) (bool, error) {
 	return dialect.HasChanges(ctx, q, syntax, f, dialect.Seqs{})
 }
 
-// HasRecords implements [dialect.Moving]. It takes no write lock.
+// HasRecords implements [dialect.Moving]. It acquires no write lock.
 func (d database) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs,
 	shards ...int) (bool, error) {
 	return dialect.HasRecords(ctx, q, syntax, f, among, shards)

@@ -62,8 +62,8 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT {{key}}, feed_sync_id, shard, de
 AND {{shard_of_row "r"}} >= :from AND {{shard_of_row "r"}} < :to
 
 -- name: begin_page
--- The text of a key is that of the table of positions: the row may spell it in another way. Key columns are never
--- NULL, so NULL means that the join has found no row.
+-- The text of a key comes from the table of positions, because the row may spell it in another way. Key columns are
+-- never NULL, so NULL means that the join has found no row.
 SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
   {{if .ReadsRows}}CASE WHEN {{template "still_in_rows" .}} THEN :signature ELSE '' END{{else}}:signature{{end}},
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
@@ -95,17 +95,18 @@ NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
 COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = {{literal .Source.Name}}), '')
 
 -- name: still_in_rows
--- Otherwise the caller has to read the feed's record again: positions were moved out of the rows since, where other
--- programs may write any number now.
+-- This is false if positions were moved out of the rows after the caller has read the feed's record. Other programs may
+-- now write any number into the column, so the caller has to read the record again.
 {{if .Moving}}f.state = {{literal "moving"}}{{else}}f.capture = {{literal "column"}}{{end}}
 
 -- name: signature_if_served
--- What the caller knows of the feed may be older, or come from another server, in the same generation.
+-- The caller may know an older state or number of data shards, or those of another server, in the same generation. The
+-- page then has an empty signature, so that the caller does not use it.
 CASE WHEN f.state IN (:unserved) OR f.data_shards <> :data_shards THEN '' ELSE {{template "signature" .}} END
 
 -- name: blocking_page
--- A page of one shard, along the unique index of shard and ULID. Rows are ordered by the bare column: what is read of
--- it may have another order. A feed that was dropped has a record, but no sequence.
+-- A page of one shard, along the unique index of shard and ULID. Rows are ordered by the bare column, because the
+-- expression that reads it may have another order. A feed that was dropped has a record, but no sequence.
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
   COALESCE(h.below_low, 0), ({{template "greatest_ulid" .}}), 0, 0, 0, :signature,
   p.place, p.present, {{value_names "p"}}

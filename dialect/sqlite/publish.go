@@ -17,7 +17,7 @@ var publishing = dialect.NewStatements(publishFile)
 var beginWrite, durability = statement(publishing, "begin_write"), statement(publishing, "durability")
 
 // Begin implements [dialect.Core]. SQLite's transactions are always serializable. Those that only read say so: some
-// drivers can begin every other transaction with the write lock. The first statement of the others takes the lock.
+// drivers can begin every other transaction with the write lock. The first statement of all others acquires the lock.
 func (database) Begin(p dialect.Purpose, n dialect.Names) dialect.Beginning {
 	if p == dialect.ForRead || p == dialect.ForCheck {
 		return dialect.Beginning{Options: &sql.TxOptions{ReadOnly: true}}

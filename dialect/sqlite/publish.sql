@@ -1,13 +1,13 @@
 -- Publishing: what a transaction locks, and how changes get their positions.
 --
--- The lock is that of the file: SQLite has one writer at a time. A publisher has it from its first statement to its
--- COMMIT. In between there is no change that it does not see, and no row that another transaction has locked.
+-- The lock is the file's: SQLite has one writer at a time. A publisher holds it from its first statement to its COMMIT.
+-- Meanwhile the publisher sees every change, and no other transaction has locked a row.
 --
 -- CROSS JOIN makes SQLite join in the order of the text: an assignment, its change by rowid, then the row and the old
 -- position each by key.
 
 -- name: begin_write
--- The first statement of every transaction that may write takes the write lock, whatever BEGIN the driver sends. A
+-- The first statement of every transaction that may write acquires the write lock, whatever BEGIN the driver sends. A
 -- transaction that reads first and then writes fails with SQLITE_BUSY if another writer came between, at once, whatever
 -- busy_timeout is.
 UPDATE :sequences SET version = version WHERE 0
@@ -109,8 +109,8 @@ EXISTS (SELECT 1 FROM {{source}} t WHERE {{row_of "t" "c"}})
 {{- if not .ReadsRows}} AND EXISTS (SELECT 1 FROM {{positions}} old WHERE {{same_key "old" "c"}}){{end}}
 
 -- name: upsert
--- A hidden key keeps its position and stays hidden, as the conflicting row tells. The target is the key alone, so a
--- position that exists already is an error.
+-- A hidden key keeps its position and stays hidden. The row that is already there shows whether a key is hidden. The
+-- target is the key alone, so a position that exists already is an error.
 {{template "order_of_changes" .}}
 ON CONFLICT ({{key}}) DO UPDATE SET
   feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END,
@@ -148,8 +148,8 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM {{records}} LIMIT :limit) x),
   COALESCE((SELECT {{now}} - appended_at FROM {{records}} ORDER BY order_sequence LIMIT 1), 0)
 
 -- name: backlog_of_shard
--- Its records are counted with those of the other shards. The shard is a range, so that only the index of the outbox
--- has the order of the query.
+-- The first column counts the records of all shards, the second is the age of the shard's oldest record. The shard is a
+-- range from :shard to :shard, because SQLite then uses the index of shard and order_sequence.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM {{records}} LIMIT :limit) x),
   COALESCE((SELECT {{now}} - appended_at FROM {{records}}
     WHERE shard BETWEEN :shard AND :shard ORDER BY shard, order_sequence LIMIT 1), 0)

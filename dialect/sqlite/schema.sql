@@ -1,5 +1,6 @@
 -- rowfeed's own tables, in the order in which they are made. Text is compared byte by byte. Times are microseconds
--- since the Unix epoch. No table has AUTOINCREMENT, which would leave SQLite's table sqlite_sequence behind forever.
+-- since the Unix epoch. No table here has AUTOINCREMENT, which would leave SQLite's table sqlite_sequence behind
+-- forever.
 
 -- name: schema_version
 CREATE TABLE {{table "schema_version"}} (
@@ -8,8 +9,7 @@ CREATE TABLE {{table "schema_version"}} (
 )
 
 -- name: sequences
--- The row of a feed is what publishers lock. Its term is that of the present publisher, or NULL if that is another
--- program.
+-- Publishers lock the row of their feed. Its term is the present publisher's, or NULL if that is another program.
 CREATE TABLE {{table "sequences"}} (
   name TEXT NOT NULL PRIMARY KEY,
   value INTEGER NOT NULL,
@@ -19,8 +19,8 @@ CREATE TABLE {{table "sequences"}} (
 )
 
 -- name: feeds
--- failure, failing_since, attempts and next_try are those of the feed's publisher. source_schema is empty if the table
--- is in the schema of rowfeed's own tables.
+-- failure, failing_since, attempts and next_try are about the feed's publisher. source_schema is empty if the table is
+-- in the schema of rowfeed's own tables.
 CREATE TABLE {{table "feeds"}} (
   name TEXT NOT NULL PRIMARY KEY,
   mode TEXT NOT NULL,
@@ -46,7 +46,7 @@ CREATE TABLE {{table "feeds"}} (
 )
 
 -- name: terms
--- Up to which position each term before the present one went, and when it ended: see package history.
+-- The last position of each former term, and when the term ended: see package history.
 CREATE TABLE {{table "terms"}} (
   feed TEXT NOT NULL,
   term INTEGER NOT NULL,
@@ -79,7 +79,7 @@ CREATE TABLE {{table "cursors"}} (
 )
 
 -- name: dead_letters
--- data_shard is that of the key, which the dead letter follows to another shard of the consumer.
+-- data_shard is the key's: the dead letter follows its key to another shard of the consumer.
 CREATE TABLE {{table "dead_letters"}} (
   consumer TEXT NOT NULL,
   feed TEXT NOT NULL,

@@ -18,8 +18,8 @@ var shardsFile string
 
 var shards = dialect.NewStatements(shardsFile)
 
-// LockShard implements [dialect.Locks]. Its INSERT takes the database's only write lock, also if the row exists.
-// It fails in a transaction that has read before another one wrote.
+// LockShard implements [dialect.Locks]. Its INSERT acquires the database's only write lock, also if the row exists. It
+// fails in a transaction that has read before another one wrote.
 func (d database) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
 	bounds dialect.LockBounds) (dialect.Shard, error) {
 	if err := d.Usable(ctx, tx); err != nil {
@@ -95,8 +95,7 @@ func isBusy(err error) bool {
 	return ok && code&0xff == codeBusy && code != busySnapshot
 }
 
-// Usable implements [dialect.Locks]. It begins a transaction. Within another one that fails, and changes
-// nothing.
+// Usable implements [dialect.Locks]. It begins a transaction. If one is open, this fails, and changes nothing.
 func (d database) Usable(ctx context.Context, tx dialect.Querier) error {
 	if _, err := tx.Exec(ctx, "BEGIN"); err == nil {
 		if _, err := tx.Exec(ctx, "ROLLBACK"); err != nil {

@@ -1,14 +1,14 @@
--- Shards with ULIDs: what locks a shard, and how its next ULIDs are taken.
+-- Shards with ULIDs: how a transaction locks a shard, and how it allocates the shard's next ULIDs.
 --
--- The lock is that of the file, so writers of all shards take turns. Shards keep their orders apart, not their writers.
+-- The lock is the file's, so writers of all shards take turns. Shards separate orders, but not writers.
 
 -- name: make_shard
--- It takes the write lock, also if the row exists. It fails in a transaction that has read before another one wrote.
+-- It acquires the write lock, also if the row exists. It fails in a transaction that has read before another one wrote.
 INSERT INTO {{table "shards"}} (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (:feed, :shard, 0, 0, 0, '')
 ON CONFLICT (feed, shard) DO NOTHING
 
 -- name: lock_shard
--- It only reads the row: make_shard has taken the lock.
+-- It only reads the row: make_shard has acquired the lock.
 SELECT time_ms, ulid_high, ulid_low, witness, {{now}} FROM {{table "shards"}} WHERE feed = :feed AND shard = :shard
 
 -- name: bound_of_session

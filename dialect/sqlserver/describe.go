@@ -6,6 +6,7 @@ import (
 	_ "embed" // for describe.sql
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -57,7 +58,7 @@ func (d database) Describe(ctx context.Context, q dialect.Querier, name feedtype
 	if t.Columns, err = d.columns(ctx, q, named); err != nil {
 		return nil, err
 	}
-	if t.Unique, err = d.uniqueIndexes(ctx, q, named); err != nil {
+	if err := d.describeUnique(ctx, q, named, t); err != nil {
 		return nil, err
 	}
 	if t.OnUpdate, err = dialect.All(ctx, q, syntax, statement(describe, "update_triggers"), named,
@@ -132,21 +133,51 @@ func declared(base string, length, precision, scale int) string {
 	return fmt.Sprintf("%s(%d)", base, length)
 }
 
-func (d database) uniqueIndexes(ctx context.Context, q dialect.Querier, table dialect.Args) (all []dialect.Index,
-	err error) {
-	_, err = dialect.All(ctx, q, syntax, statement(describe, "unique_indexes"), table,
+// describeUnique reads the unique indexes. If one of them has the column of positions, and not all columns of another
+// one, it accepts one row that waits: to it, two NULLs are equal.
+func (d database) describeUnique(ctx context.Context, q dialect.Querier, named dialect.Args, t *dialect.Table) error {
+	drops := make(map[string]string)
+	_, err := dialect.All(ctx, q, syntax, statement(describe, "unique_indexes"), named,
 		func(rows dialect.Rows) (none struct{}, err error) {
 			var index, column string
-			var primary, filtered bool
-			if err := rows.Scan(&index, &primary, &filtered, &column); err != nil {
+			var primary, filtered, constraint bool
+			if err := rows.Scan(&index, &primary, &filtered, &constraint, &column); err != nil {
 				return none, err
 			}
-			if len(all) == 0 || all[len(all)-1].Name != index {
-				all = append(all, dialect.Index{Name: index, Primary: primary, Partial: filtered})
+			if n := len(t.Unique); n == 0 || t.Unique[n-1].Name != index {
+				t.Unique = append(t.Unique, dialect.Index{Name: index, Primary: primary, Partial: filtered})
+				drops[index] = "DROP INDEX " + quote(index) + " ON " + dialect.Qualified(syntax, t.Name)
+				if constraint {
+					drops[index] = "ALTER TABLE " + dialect.Qualified(syntax, t.Name) +
+						" DROP CONSTRAINT " + quote(index)
+				}
 			}
-			ix := &all[len(all)-1]
+			ix := &t.Unique[len(t.Unique)-1]
 			ix.Columns = append(ix.Columns, dialect.IndexColumn{Name: column}) // it has the collation of its column
 			return none, nil
 		})
-	return all, err
+	position := t.FindColumn(dialect.PositionColumn)
+	if err != nil || position == nil {
+		return err
+	}
+	for _, ix := range t.Unique {
+		covers := func(key dialect.Index) bool { return !key.Partial && !has(key, position.Name) && hasAll(ix, key) }
+		if !ix.Partial && has(ix, position.Name) && !slices.ContainsFunc(t.Unique, covers) &&
+			position.NoPosition == "" {
+			position.NoPosition = "is in the unique index " + ix.Name + ", which accepts only one row that waits " +
+				"with NULL: drop that index"
+			position.FitPosition = drops[ix.Name]
+		}
+	}
+	return nil
+}
+
+// has tells whether an index has a column.
+func has(ix dialect.Index, column string) bool {
+	return slices.ContainsFunc(ix.Columns, func(c dialect.IndexColumn) bool { return c.Name == column })
+}
+
+// hasAll tells whether an index has all columns of another one.
+func hasAll(ix, other dialect.Index) bool {
+	return !slices.ContainsFunc(other.Columns, func(c dialect.IndexColumn) bool { return !has(ix, c.Name) })
 }

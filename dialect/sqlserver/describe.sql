@@ -27,7 +27,7 @@ WHERE c.object_id = OBJECT_ID(:table)
 ORDER BY c.column_id
 
 -- name: unique_indexes
-SELECT i.name, CONVERT(int, i.is_primary_key), CONVERT(int, i.has_filter), c.name
+SELECT i.name, CONVERT(int, i.is_primary_key), CONVERT(int, i.has_filter), CONVERT(int, i.is_unique_constraint), c.name
 FROM sys.indexes AS i
 JOIN sys.index_columns AS k ON k.object_id = i.object_id AND k.index_id = i.index_id AND k.is_included_column = 0
 JOIN sys.columns AS c ON c.object_id = k.object_id AND c.column_id = k.column_id

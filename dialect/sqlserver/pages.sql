@@ -96,7 +96,8 @@ COALESCE((SELECT CONCAT(CONVERT(nvarchar(30), o.modify_date, 126), N'-',
   FROM sys.objects AS o WHERE o.object_id = OBJECT_ID({{literal source}})), N'')
 
 -- name: signature_if_served
--- What the caller knows of the feed may be older, or come from another server, in the same generation.
+-- The caller may know an older state or number of data shards, or those of another server, in the same generation. The
+-- page then has an empty signature, so that the caller does not use it.
 CASE WHEN f.state IN (:unserved) OR f.data_shards <> :data_shards THEN N'' ELSE {{template "signature" .}} END
 
 -- name: signature_here

@@ -25,7 +25,8 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED
 SELECT d.delayed_durability_desc FROM sys.databases AS d WHERE d.name = DB_NAME()
 
 -- name: demand_versions
--- A database whose READ_COMMITTED_SNAPSHOT was switched off since would lose changes: see schema.sql.
+-- Changes would be lost if READ_COMMITTED_SNAPSHOT was switched off after `rowfeed init` had checked it: see the
+-- statement "requirements" in schema.sql.
 IF EXISTS (SELECT 1 FROM sys.databases AS d WHERE d.name = DB_NAME() AND d.is_read_committed_snapshot_on = 0)
   THROW 77111, N'rowfeed: READ_COMMITTED_SNAPSHOT of the database is OFF, so changes would be missed: set it to ON', 1;
 
@@ -59,8 +60,9 @@ SELECT * FROM (SELECT TOP (1) seq :scan ORDER BY seq) AS c
 SELECT * FROM (SELECT TOP (1) CONVERT(bigint, 0) AS seq FROM {{source}} WHERE feed_sync_id IS NULL) AS t
 
 -- name: lock_sequence
--- The turn comes first: it has a timeout of its own, and is listed by its name. The row's lock is for statements that
--- change it without the turn. A locking read also reads the row's last version.
+-- The procedure "turn" takes an application lock first. That lock has a timeout of its own, and is listed by its name.
+-- The row's lock is for statements that change the row without the application lock. A locking read also reads the
+-- row's last version.
 SET NOCOUNT ON;
 {{template "demand_versions"}}
 EXEC {{table "turn"}} @name = :turn, @wait = NULL;
@@ -91,10 +93,14 @@ SELECT x.feed_sync_id, x.shard, x.kind, x.deleted, {{key "x"}} FROM (
 WHERE x.rowid = 1
 
 -- name: assign_positions
--- Two writes from one list: keys that have a position get the new one, the others are inserted. The turn keeps other
--- writers of positions out, so no key can appear in between. A hidden key keeps its position unless its change asks
--- for more. A key without a row and without a position gets none; if rows hold their positions, no query can tell
--- whether such a key was ever shown, and it gets a tombstone.
+-- An UPDATE gives the new positions to keys that have one, then an INSERT adds the other keys. lock_sequence keeps
+-- other writers of positions out, so no key can appear between the two.
+--
+-- kind is a dialect.ChangeKind: 0 for a changed key, 1 for one that is shown again, 2 for one that is hidden. A hidden
+-- key keeps its position if its kind is 0.
+--
+-- A key without a row and without a position gets none. But if rows hold their positions, no query can tell whether
+-- such a key was ever shown. Then it gets a tombstone.
 SET NOCOUNT ON;
 DECLARE @assigned TABLE (
   feed_sync_id bigint NOT NULL PRIMARY KEY, shard int NOT NULL, kind int NOT NULL, deleted int NOT NULL,

@@ -178,8 +178,8 @@ func ulidProblem(c *dialect.Column) string {
 	return ""
 }
 
-// shardProblem is [dialect.Codec].ShardProblem. Every value of an integer type is a shard, and triggers see computed
-// columns.
+// shardProblem is [dialect.Codec].ShardProblem. It finds no problem, because every value of an integer type is a valid
+// shard, and triggers see computed columns.
 func shardProblem(*dialect.Column, bool) (problem, next string) { return "", "" }
 
 // noShard is [dialect.Codec].NoShard.

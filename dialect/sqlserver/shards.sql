@@ -35,7 +35,7 @@ WHERE feed = :feed AND shard = :shard AND CONVERT(nvarchar(20), CURRENT_TRANSACT
 SELECT witness FROM {{table "shards"}} WHERE feed = :feed AND shard = :shard
 
 -- name: take_shard
--- It calls the feed's procedure. A bound of the session holds if it is tighter and may.
+-- With :tighter, the session's own lock timeout holds if it is shorter than :wait.
 SET NOCOUNT ON;
 DECLARE @wait int = :wait, @hint bigint = NULLIF(:hint, 0), @ulid binary(16), @high bigint, @low bigint;
 IF :tighter = 1 AND @@LOCK_TIMEOUT >= 0 AND @@LOCK_TIMEOUT < @wait

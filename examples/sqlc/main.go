@@ -27,8 +27,8 @@ type order struct {
 	Item string
 }
 
-// total orders an item and returns the number of orders for it. A changed order arrives again: the counted orders have
-// keys, so it counts once.
+// total orders an item and returns the number of orders for it. A changed order arrives again, but counts
+// once, because its id is the primary key of the table counted.
 func total(ctx context.Context, db *sql.DB, item string) (int64, error) {
 	for _, table := range []string{
 		"orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)", "counted (id INTEGER PRIMARY KEY, item TEXT NOT NULL)",

@@ -52,7 +52,7 @@ func (f *Feed) Reload(ctx context.Context) error {
 	return records[0].Unreadable
 }
 
-// SetRecord makes a record the present one. It must not be changed afterwards; a copy of it may.
+// SetRecord makes r the present record. Do not change r afterwards: change a copy.
 func (f *Feed) SetRecord(r *FeedRecord) {
 	r.Keep(f.Store.Names)
 	f.Record.Store(r)

@@ -252,7 +252,7 @@ func damagedRecord(name, table string, err error) error {
 		Object: feedtype.FeedObject(name),
 		Cause:  "its row of " + table + " is damaged",
 		Err:    fmt.Errorf("%w: %w", ErrUnreadable, err),
-		Next:   "repair that row; until then rowfeed leaves the feed as it is",
+		Next:   "correct that row, by hand or from a backup; until then rowfeed neither publishes nor serves the feed",
 	}
 }
 

@@ -235,7 +235,7 @@ UPDATE {{table "dead_letters"}} SET generation = -ABS(generation), op = :upsert 
 UPDATE {{table "dead_letters"}} SET collapsed = collapsed WHERE consumer = :consumer AND feed = :feed
 
 -- name: letters_by_key
--- If two shards have set a key aside, in two generations, the later letter is the last one.
+-- Two shards can have a dead letter of the same key, of two generations. The order puts the newer one last.
 SELECT shard, key_digest, key_json, generation, position, data_shard FROM {{table "dead_letters"}}
 WHERE consumer = :consumer AND feed = :feed ORDER BY key_digest, ABS(generation), last_at, shard
 

@@ -68,14 +68,15 @@ func (c *Consumer) validate() error {
 		return feedtype.Invalid("handle", "give one function for entries: Handle or Deliver, or a RelayConsumer's "+
 			"DeliverShard")
 	case c.Handle == nil && (c.OnBegin != nil || c.OnComplete != nil):
-		return feedtype.Invalid("deliver", "OnBegin and OnComplete belong to Handle's transaction")
+		return feedtype.Invalid("deliver",
+			"OnBegin and OnComplete are called in the transaction of Handle: set Handle, or omit them")
 	case c.Epoch < 0:
 		return feedtype.Invalid("epoch", "%d must not be negative", c.Epoch)
 	case c.ShardCount > 1 && (c.OnBegin != nil || c.OnComplete != nil):
 		return feedtype.Invalid("shard count", "OnBegin and OnComplete are about a pass over the whole feed: set it "+
 			"to 1")
 	case c.Epoch > 0 && c.ShardCount > 1:
-		return feedtype.Invalid("epoch", "each of %d shards has a lease of its own: leave it at 0", c.ShardCount)
+		return feedtype.Invalid("epoch", "each of %d shards has a lease of its own: set Epoch to 0", c.ShardCount)
 	case c.Lease != 0 && (c.Lease < lease.MinTTL || c.Lease > lease.MaxTTL):
 		return feedtype.Invalid("lease", "%s must be from %s to %s", c.Lease, lease.MinTTL, lease.MaxTTL)
 	case c.ShardCount < 0 || c.ShardCount > feedtype.MaxDataShards:
@@ -111,8 +112,9 @@ func (c *Consumer) watermarks(ctx context.Context, info *feedtype.Info) (*feedty
 	}
 	if info.MoreShardIDs {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(info.Name),
-			Cause: fmt.Sprintf("it has more shards than the %d that a description lists", feedtype.MaxShardIDs),
-			Next:  "read it from a source that is a rowfeed.ShardSource, as a *Feed and a feedhttp.Client are"}
+			Cause: fmt.Sprintf("it has more than %d shards, and this source does not list the others",
+				feedtype.MaxShardIDs),
+			Next: "read it from a source that is a rowfeed.ShardSource, as a *Feed and a feedhttp.Client are"}
 	}
 	now := &feedtype.Standings{Shards: make(map[int]string, len(info.ShardIDs))}
 	for _, shard := range info.ShardIDs {

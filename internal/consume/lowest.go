@@ -110,7 +110,8 @@ func lowest(cursors []feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorSta
 		return feedtype.Beginning, nil // no cursor has seen anything
 	}
 	if low.Seen().IsZero() {
-		// The result is below every position and needs every delete: only a time means that.
+		// The lowest cursor reads all rows, and also every delete. Beginning leaves old deletes out. Only the cursor
+		// of a time before the first entry asks for both, so one of the given cursors must be such a cursor.
 		for c, p := range at {
 			if p.Position.IsZero() && slices.Contains(cursors, c) {
 				return c, nil

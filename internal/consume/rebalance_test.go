@@ -81,8 +81,8 @@ func TestShardCountChangeSkipsNoEntry(t *testing.T) {
 	}
 }
 
-// TestLowest (M22): cursors that are no places yet, marks, and generations.
-func TestLowest(t *testing.T) {
+// TestLowestIsBelowAllCursors (M22): cursors that are no places yet, marks, and generations.
+func TestLowestIsBelowAllCursors(t *testing.T) {
 	early, late := feedtype.At(time.Unix(1000, 0)), feedtype.At(time.Unix(2000, 0))
 	at := map[feedtype.Cursor]feedtype.CursorState{early: {Generation: 1},
 		late: {Generation: 1, Position: feedtype.Numbered(30)}}

@@ -91,8 +91,8 @@ func (a *applier) blame(ctx context.Context, err error, after bool) error {
 	case dialect.ClassConnection, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
 	case dialect.ClassRetry, dialect.ClassLockTimeout:
-		// Usually temporary. But a handler may cause it, as with a second connection that waits for this
-		// transaction.
+		// A deadlock or lock timeout is usually temporary. But the handler can be the cause, for example if it
+		// waits for a second connection that waits for this transaction.
 		if a.retry.denials++; a.retry.denials <= store.MaxAttempts {
 			return err
 		}

@@ -159,7 +159,8 @@ func (t *Tracker) Rest() time.Duration {
 	return time.Until(t.fullScanAt)
 }
 
-// Expect makes the next scan a full scan if a change with a number was found that no scan would read.
+// Expect is told the seq of a change that exists, or 0. If no ordinary scan would read that seq, the next scan is a
+// full scan.
 func (t *Tracker) Expect(seq int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

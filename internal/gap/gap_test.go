@@ -13,9 +13,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// TestPossibleNumbersAreASet: after any operations the numbers are those of a
+// TestSeqsBehaveAsASet: after any operations the numbers are those of a
 // plain set; coarsen may only add some.
-func TestPossibleNumbersAreASet(t *testing.T) {
+func TestSeqsBehaveAsASet(t *testing.T) {
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		const top = 2500

@@ -89,8 +89,8 @@ func SameDatabase(r *catalog.FeedRecord, identity string) error {
 		Object: feedtype.FeedObject(r.Name),
 		Cause: fmt.Sprintf("the database (%s) is not the one in which its positions were given (%s): "+
 			"a failover, a restored backup or a move", identity, r.Identity),
-		Next: "where commits can have been lost run `rowfeed feed bump " + r.Name + "`: consumers then start over; " +
-			"after a planned move `rowfeed feed bump " + r.Name + " --adopt-database`",
+		Next: "if commits may have been lost, run `rowfeed feed bump " + r.Name + "`: consumers then start over; " +
+			"after a planned move, run `rowfeed feed bump " + r.Name + " --adopt-database`",
 	}
 }
 

@@ -115,8 +115,8 @@ func refuseHighSequence(from string, value int64) error {
 	return &feedtype.Error{Code: feedtype.Refused, Object: "sequence " + from,
 		Cause: fmt.Sprintf("its value %d leaves too few positions; the highest that can be adopted is %d", value,
 			int64(maxAdopted)),
-		Next: "set it to the highest feed_sync_id of the table's rows; if that is as high, give the rows new " +
-			"positions by setting it to NULL"}
+		Next: "set it to the highest feed_sync_id of the table's rows; if that is too high as well, set " +
+			"feed_sync_id to NULL in all rows, which then get new positions"}
 }
 
 // formerSequence reads the value of an in-house sequences table. TABLE means its row with the feed's name, TABLE:NAME

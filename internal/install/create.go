@@ -261,7 +261,7 @@ func (c *creation) refuseTakenNames(ctx context.Context) error {
 		err = &feedtype.Error{
 			Code:   feedtype.Conflict,
 			Object: fmt.Sprintf("functions %s and %s", f.LockRoutine(), f.ULIDRoutine()),
-			Cause:  "one of them already exists, and does not belong to a feed",
+			Cause:  "one of these functions already exists, and does not belong to a feed",
 			Next:   "give the feed another name, or rowfeed's tables another --prefix",
 		}
 	}

@@ -195,7 +195,7 @@ func (f *Upgrader) waitForPass(ctx context.Context, q dialect.Querier, table fee
 			}
 		case errors.Is(err, store.ErrNoRows):
 			return feedError(feedtype.Locked, f.Name, "stop its former publisher, and run the command again",
-				"row %q of table %s is locked or gone: a publisher is giving positions", name, table)
+				"row %q of table %s was locked or deleted: its former publisher still gives positions", name, table)
 		default:
 			return err
 		}

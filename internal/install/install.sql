@@ -156,7 +156,7 @@ UPDATE {{table "shards"}} SET filled_by = :run WHERE feed = :feed AND shard = :s
   "feed, shard"}}
 
 -- name: raise_shard
--- A state from an earlier attempt may be below rows that were written since.
+-- The row of a shard may be from an earlier attempt. Its ULID may then be below rows that were written since.
 UPDATE {{table "shards"}} SET time_ms = :time, ulid_high = :high, ulid_low = :low
 WHERE feed = :feed AND shard = :shard AND time_ms < :time
 

@@ -98,7 +98,8 @@ func (f *Upgrader) toMove(ctx context.Context, q dialect.Querier, r *catalog.Fee
 	return &to, err
 }
 
-// repairSteps returns the steps that give the feed its triggers and tables. They can exist already.
+// repairSteps returns the steps that give the feed its triggers and tables. The steps also work if
+// some of these exist already.
 func (f *Upgrader) repairSteps(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, table *dialect.Table) (
 	[]dialect.Step, error,
 ) {

@@ -34,7 +34,8 @@ func checkAppendOnly(s *feedtype.FeedSpec) error {
 		return feedtype.Invalid("tombstones",
 			"feeds of append-only tables have no deletes: omit it")
 	case s.DataShards != 1:
-		return feedtype.Invalid("data-shards", "in modes with ULIDs each value of the shard column is a shard: omit it")
+		return feedtype.Invalid("data-shards",
+			"in modes with ULIDs each value of the shard column is a shard: omit --data-shards")
 	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
 		return feedtype.Invalid("adopt",
 			"in modes with ULIDs new positions are always above the existing ones: omit it")

@@ -253,8 +253,8 @@ func (f *Partitions) partitionsFail(ctx context.Context, err error) error {
 	}
 }
 
-// followedTo returns the position above which rows of partitions that are new have their keys. It is 0 if a partition
-// is gone, since its rows can have any position.
+// followedTo returns a position: the rows of all new partitions get positions above it. It is 0 if a partition is gone,
+// because its rows can have any position.
 func (f *Partitions) followedTo(known, now *catalog.Partitions) int64 {
 	gone := func(p string) bool { return !slices.Contains(now.Attached, p) }
 	if slices.ContainsFunc(slices.Concat(known.Attached, known.Taken), gone) {

@@ -44,11 +44,11 @@ func (sequenced) check(s *feedtype.FeedSpec) error {
 		return feedtype.Invalid("published-elsewhere", "without the sequence of that publisher rowfeed cannot tell "+
 			"up to which position all rows are committed: name its row with --adopt-sequence TABLE:NAME")
 	case s.PublishedElsewhere && s.Fence:
-		return feedtype.Invalid("fence", "it would refuse the positions of the publisher that goes on: "+
-			"add it with `rowfeed feed upgrade --published-here --fence`")
+		return feedtype.Invalid("fence", "a fence refuses the positions that your own publisher still gives: "+
+			"add the fence with `rowfeed feed upgrade --published-here --fence`")
 	case s.PublishedElsewhere && s.DataShards > 1 && s.ShardColumn == "":
-		return feedtype.Invalid("data-shards", "rowfeed writes shards together with positions, and another publisher "+
-			"gives these; readers can have parts without them")
+		return feedtype.Invalid("data-shards", "data shards are written together with positions, which another "+
+			"publisher gives here: omit --data-shards; readers can share the feed without them")
 	case s.Adopt && s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("adopt", "only feeds with capture column can adopt positions")
 	case s.AdoptSequence != "" && !s.Adopt:

@@ -229,7 +229,8 @@ func (m *member) beat() (time.Duration, error) {
 		return store.Jitter(min(store.Outage(m.failures), m.g.ttl/4)), nil
 	}
 	m.failures = 0
-	// Somewhat less than a third of the ttl, so that two beats may fail. For beats that hang see halfway.
+	// The wait is somewhat less than a third of the ttl, so that two beats in a row may fail. halfway ends a beat that
+	// hangs.
 	wait := m.g.ttl/4 + store.Jitter(m.g.ttl/24)
 	if !short {
 		m.shortBeats = 0

@@ -70,7 +70,8 @@ GROUP BY feed_sync_id HAVING count(*) > 1
 {{if .InRows}}{{template "shared_positions_and_rows" .}}{{else}}{{template "shared_positions" .}}{{end}} {{at_most ":count"}}
 
 -- name: impossible_rows
--- A condition on rows (t) with capture "column". A former publisher may have given the positions from :former to :now.
+-- A condition for rows (t) whose position cannot be right: below 1, above the sequence, or given to two keys. Positions
+-- above :former, up to :now, are also impossible: see resetRows in repair.go.
 t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM {{table "sequences"}} WHERE name = :feed)
   OR t.feed_sync_id IN (SELECT feed_sync_id FROM ({{template "shared_positions_and_rows" .}}) shared)
   OR t.feed_sync_id > :former AND t.feed_sync_id <= :now

@@ -10,8 +10,8 @@ import (
 )
 
 // resetRows clears impossible positions in rows of the source, so that they are published again, and returns how many.
-// Impossible are also those that the former sequence may have given, from former to now: they are no higher than the
-// positions that readers have passed.
+// The positions above former, up to now, are also impossible. The former sequence may have given them after rowfeed
+// took over, when readers had already passed them.
 func (f *Checker) resetRows(ctx context.Context, tx dialect.Querier, former, now int64) (int64, error) {
 	feed := f.DialectFeed()
 	if !feed.InRows() {

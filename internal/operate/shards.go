@@ -84,7 +84,8 @@ type shardHead struct {
 	last  dialect.ScanULID
 }
 
-// heads returns the heads of all shards that holdings name, whose rows may not be visible yet, and of the first others.
+// heads returns the head of each shard in holdings, and of the lowest other shards. A shard in holdings may have no
+// visible row yet: then its head is zero.
 func (f *Inspector) heads(ctx context.Context, holdings []dialect.Holding) ([]shardHead, error) {
 	name := "heads_of_shards"
 	args := dialect.Args{"feed": f.Name, "count": max(admin.MaxShardStatus-len(holdings), len(holdings))}

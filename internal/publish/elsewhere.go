@@ -81,7 +81,7 @@ func (f *Recorder) refuseElsewhere(ctx context.Context, q dialect.Querier, doing
 		Object: feedtype.FeedObject(f.Name),
 		Cause:  doing + ": another publisher gives its positions, and publishes only rows whose feed_sync_id is NULL",
 		Err:    errors.ErrUnsupported,
-		Next: "set feed_sync_id to NULL; deletes are published after `rowfeed feed upgrade " + f.Name +
+		Next: "set feed_sync_id to NULL for a row; to publish a delete, first run `rowfeed feed upgrade " + f.Name +
 			" --published-here`",
 	}
 }

@@ -126,8 +126,9 @@ func (f *Recorder) keyError(key feedtype.Key, doing string, err error) error {
 			Code:   feedtype.InvalidRequest,
 			Param:  "key",
 			Object: feedtype.FeedObject(f.Name),
-			Cause:  fmt.Sprintf("key %v is not a value of (%s)", key, keyColumns(f.Record.Load().Key)),
-			Err:    err,
+			Cause: fmt.Sprintf("key %v does not fit the feed's key columns (%s)", key,
+				keyColumns(f.Record.Load().Key)),
+			Err: err,
 		}
 	}
 	return f.Fail(doing, err)

@@ -22,8 +22,9 @@ func answered(n int, at func(i int) feedtype.Position) (*catalog.Layout, *dialec
 	return l, rows
 }
 
-// TestAssemble: every entry has the position, key and row of its own row, with numbers and with ULIDs.
-func TestAssemble(t *testing.T) {
+// TestEntriesHaveTheValuesOfTheirRows: every entry has the position, key and row of its own row, with numbers and with
+// ULIDs.
+func TestEntriesHaveTheValuesOfTheirRows(t *testing.T) {
 	for name, at := range map[string]func(i int) feedtype.Position{
 		"numbers": func(i int) feedtype.Position { return feedtype.Numbered(int64(8 + i)) },
 		"ULIDs":   func(i int) feedtype.Position { return feedtype.Position{High: 1 << 60, Low: uint64(i)} },
@@ -46,8 +47,8 @@ func TestAssemble(t *testing.T) {
 	}
 }
 
-// TestAssembleAllocates: assemble allocates only for groups of positions.
-func TestAssembleAllocates(t *testing.T) {
+// TestAssembleAllocatesOnlyForGroups: assemble allocates only for groups of positions.
+func TestAssembleAllocatesOnlyForGroups(t *testing.T) {
 	const rows = 1000
 	l, page := answered(rows, func(i int) feedtype.Position { return feedtype.Numbered(int64(1_000_000 + i)) })
 	if n := testing.AllocsPerRun(10, func() { _, _, _ = assemble(l, page, nil) }); n > rows/rowsPerAllocation+3 {

@@ -42,7 +42,7 @@ func (f *Reader) cursorState(ctx context.Context, after feedtype.Cursor, shards 
 			Code:   feedtype.InvalidRequest,
 			Param:  "after",
 			Object: feedtype.FeedObject(f.Name),
-			Cause:  fmt.Sprintf("after: %q is a cursor of a feed with other positions", after),
+			Cause:  fmt.Sprintf("after: %q is a cursor of another feed: its position is of another kind", after),
 			Next:   "send back a cursor that this feed gave",
 		}
 	}

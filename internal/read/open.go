@@ -11,7 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// openTimeout is how long a request waits for a transaction that may explain its cursor: as long as for a lock.
+// openTimeout is the maximum time that a request waits for an open transaction which may explain its cursor. It equals
+// the timeout for locks.
 const openTimeout = 2 * time.Second
 
 // errEnded means that the transaction which may explain a cursor is not open any more.

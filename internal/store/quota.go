@@ -18,7 +18,7 @@ const (
 )
 
 // Quotas divide the connections of a pool among the kinds of work whose statements may wait for locks on the tables of
-// feeds. DESIGN.md has the sum.
+// feeds. DESIGN.md has a table of the shares.
 type Quotas struct {
 	Pages, Publishing *Quota
 }

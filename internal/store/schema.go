@@ -15,16 +15,15 @@ func (s *Store) SchemaVersion(ctx context.Context, q dialect.Querier) (int, erro
 	if err != nil {
 		return 0, err
 	}
-	all := s.Dialect.Migrations(s.Names)
-	switch newest := all[len(all)-1].Version; {
-	case current > newest:
+	switch {
+	case current > dialect.NewestVersion:
 		return 0, &feedtype.Error{Code: feedtype.SchemaVersion, Object: "rowfeed's tables",
-			Cause: fmt.Sprintf("they have version %d, this rowfeed knows up to %d", current, newest),
+			Cause: fmt.Sprintf("they have version %d, this rowfeed knows up to %d", current, dialect.NewestVersion),
 			Next:  "use a newer rowfeed"}
 	case current > 0 && current < dialect.FirstVersion:
 		return 0, &feedtype.Error{Code: feedtype.SchemaVersion, Object: "rowfeed's tables",
 			Cause: fmt.Sprintf("they have version %d, of before the first release, and this rowfeed knows %d to %d",
-				current, dialect.FirstVersion, newest),
+				current, dialect.FirstVersion, dialect.NewestVersion),
 			Next: "with the rowfeed that made them, drop the feeds and run `rowfeed migrate down`; then run " +
 				"`rowfeed init` with this one, and add the feeds again"}
 	}
@@ -37,8 +36,7 @@ func (s *Store) RequireSchema(ctx context.Context, q dialect.Querier) error {
 	if err != nil {
 		return s.Fail("rowfeed's tables", "read the schema version", err)
 	}
-	all := s.Dialect.Migrations(s.Names)
-	switch newest := all[len(all)-1].Version; {
+	switch {
 	case current == 0:
 		missing := &feedtype.Error{Code: feedtype.NotInitialized, Object: "database",
 			Cause: fmt.Sprintf("it has no table %s", s.Names.Table("feeds")),
@@ -53,9 +51,9 @@ func (s *Store) RequireSchema(ctx context.Context, q dialect.Querier) error {
 				"`rowfeed feed upgrade` with it for each feed; else %s", homes[0], missing.Next)
 		}
 		return missing
-	case current < newest:
+	case current < dialect.NewestVersion:
 		return &feedtype.Error{Code: feedtype.SchemaVersion, Object: "rowfeed's tables",
-			Cause: fmt.Sprintf("they have version %d, this rowfeed needs %d", current, newest),
+			Cause: fmt.Sprintf("they have version %d, this rowfeed needs %d", current, dialect.NewestVersion),
 			Next:  "run `rowfeed init`, which upgrades them"}
 	}
 	return nil

@@ -103,7 +103,7 @@ func (f *Locks) lockShard(
 			Param:  "hint",
 			Object: feedtype.FeedObject(f.Name),
 			Cause: fmt.Sprintf("the hint %s is more than %s ahead of the database's clock; "+
-				"the time of the shard could not go back from it",
+				"later ULIDs of the shard could not have earlier times",
 				hint.UTC().Format(time.RFC3339Nano), dialect.MaxHintAhead),
 			Next: "leave the hint out, or correct the clock that it comes from; " +
 				"then roll the transaction back and begin it again",

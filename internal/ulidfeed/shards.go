@@ -239,7 +239,8 @@ type OutboxPager struct {
 	Outbox *Outbox
 }
 
-// Select selects one shard. The page may have to be refused while back-fill places rows.
+// Select restricts the query to one shard. It also names the states of the feed in which back-fill places rows, because
+// the page may then have to be refused.
 func (p OutboxPager) Select(ctx context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	q.Unserved, q.Among = catalog.Unfilled, p.Gaps.ScanShard().In(l.Generation)
 	return p.Shards.Select(ctx, l, q, s)

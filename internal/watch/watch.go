@@ -22,8 +22,8 @@ type Watermark struct {
 	Generation int64
 	Head       feedtype.Position // the highest position that may have been given
 	Term       feedtype.Term     // of Head, in a sequence feed
-	// waiting means that outbox records wait for a reader to move them. The watermark of a page never has it, so it
-	// always differs from what a reader has seen.
+	// waiting means that outbox records wait for a reader to move them. It is never set in the watermark of a page, so
+	// a watermark with waiting always differs from the one that a reader has seen.
 	waiting bool
 }
 

@@ -86,9 +86,9 @@ func TestPollsInAMinute(t *testing.T) {
 	}
 }
 
-// TestSleepEnds: a publisher sleeps until it is woken, a poll finds a change or fails, its time is over, or ctx ends.
-// It does not sleep if a poll has found something since the publisher looked.
-func TestSleepEnds(t *testing.T) {
+// TestSleepEndsOnWakeUpChangeFailureOrTimeout: a publisher sleeps until it is woken, a poll finds a change or fails,
+// its time is over, or ctx ends. It does not sleep if a poll has found something since the publisher looked.
+func TestSleepEndsOnWakeUpChangeFailureOrTimeout(t *testing.T) {
 	finds := func(a answer) (answer, error) { return a, nil }
 	for _, c := range []struct {
 		name  string

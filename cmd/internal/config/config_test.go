@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestLoad(t *testing.T) {
+func TestConfigurationFileIsLoaded(t *testing.T) {
 	t.Chdir(t.TempDir())
 	f, err := Load("")
 	if err != nil || f.DB != nil {
@@ -136,7 +136,7 @@ func TestBadShardCountIsRefused(t *testing.T) {
 	}
 }
 
-func TestFirst(t *testing.T) {
+func TestFirstSettingThatIsGivenWins(t *testing.T) {
 	a, empty := "a", ""
 	if got := First("d", nil, &empty, &a); got != "" {
 		t.Errorf("an empty value that is given is %q", got)

@@ -171,8 +171,8 @@ func TestInvalidValuesAreNotShown(t *testing.T) {
 	}
 }
 
-// TestDocumentedFiles: every rowfeed.yaml in a document is valid.
-func TestDocumentedFiles(t *testing.T) {
+// TestDocumentedConfigurationsAreValid: every rowfeed.yaml in a document is valid.
+func TestDocumentedConfigurationsAreValid(t *testing.T) {
 	documents, err := docs.Documents("../../..")
 	if err != nil {
 		t.Fatal(err)

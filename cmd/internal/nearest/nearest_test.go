@@ -2,7 +2,7 @@ package nearest
 
 import "testing"
 
-func TestName(t *testing.T) {
+func TestNearestNameIsSuggested(t *testing.T) {
 	names := []string{"myevent", "kv", "orders", "order_lines"}
 	for wrong, want := range map[string]string{
 		"MyEvent": "myevent", "KV": "kv", "order": "orders", "oders": "orders", "orderlines": "order_lines",

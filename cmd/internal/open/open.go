@@ -54,7 +54,8 @@ type database struct {
 	// connections in short and frequent bursts, and opening one is expensive.
 	connections int
 	idle        time.Duration
-	// advise explains why a connection cannot be made, and what to do. Nil, or no next step, means the general advice.
+	// advise explains why a connection cannot be made, and what to do. If it is nil, or returns no next step, the error
+	// has the general advice of Open.
 	advise func(error) (cause, next string)
 }
 

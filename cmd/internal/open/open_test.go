@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-func TestRedact(t *testing.T) {
+func TestRedactHidesPasswordsInURLs(t *testing.T) {
 	for text, want := range map[string]string{
 		"sqlite:path.db":                           "sqlite:path.db",
 		"sqlite:a:b@c.db":                          "sqlite:a:b@c.db",
@@ -36,7 +36,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-func TestScrub(t *testing.T) {
+func TestScrubHidesPasswordsInErrors(t *testing.T) {
 	const rawURL = "postgres://u:p%40ssword@h/d"
 	inner := errors.New("cannot use postgres://u:p%40ssword@h/d\n\tas p@ssword is wrong, password=p@ssword")
 	err := Scrub(rawURL, inner)
@@ -105,7 +105,7 @@ func TestUnreachableServerIsNamed(t *testing.T) {
 	}
 }
 
-func TestDialect(t *testing.T) {
+func TestURLSchemeSelectsDialect(t *testing.T) {
 	for rawURL, want := range map[string]string{
 		"sqlite:x.db": "sqlite", "postgres:": "postgres", "postgresql://h/d": "postgres", "mysql://h/d": "mysql",
 		"mariadb:": "mysql", "SQLite:x.db": "sqlite", "sqlserver://sa:secret@h/d": "sqlserver",

@@ -44,7 +44,8 @@ func (f *sameFile) Connect(ctx context.Context) (driver.Conn, error) {
 	return &fileConn{whole, f}, nil
 }
 
-// check returns an error unless the first file is at the path. The inner error has the path, which clients do not see.
+// check returns an error unless the file that was at the path at the first check is still there. Only the wrapped
+// error has the path, because HTTP clients get the text of the outer one.
 func (f *sameFile) check() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -167,9 +167,9 @@ func TestSQLServerErrorsHaveClasses(t *testing.T) {
 	}
 }
 
-// TestSQLServerShardIsHeld: a mover whose shard another transaction has locked continues with other shards. It finds
-// that by the error's class, and a writer by the error itself.
-func TestSQLServerShardIsHeld(t *testing.T) {
+// TestSQLServerLockedShardIsALockTimeout: if another transaction has locked a mover's shard, the mover continues with
+// other shards. A mover recognizes this by the error's class, and a writer by the error itself.
+func TestSQLServerLockedShardIsALockTimeout(t *testing.T) {
 	pool, _ := openPeer(t, func(sent string) []byte {
 		if strings.Contains(sent, "rowfeed_turn") {
 			return failure(77101, 16)
@@ -291,8 +291,9 @@ func TestSQLServerMirrorOfIdentityIsRefused(t *testing.T) {
 	}
 }
 
-// TestSQLServerConfig: the path names the database, or the instance if there is a parameter database.
-func TestSQLServerConfig(t *testing.T) {
+// TestSQLServerURLNamesDatabaseOrInstance: the path names the database, or the instance if there is a parameter
+// database.
+func TestSQLServerURLNamesDatabaseOrInstance(t *testing.T) {
 	for rawURL, want := range map[string]struct {
 		host, instance, database string
 		port                     uint64

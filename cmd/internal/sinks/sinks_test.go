@@ -65,7 +65,7 @@ func TestOneDefaultNamePerReceiver(t *testing.T) {
 	}
 }
 
-func TestResolve(t *testing.T) {
+func TestSettingsComeFromVariablesAndFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte("from a file\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestMirrorOf(t *testing.T) {
+func TestMirrorURLIsSplitIntoDatabaseAndTable(t *testing.T) {
 	for to, want := range map[string][2]string{
 		"sqlite:x.db?table=a":                      {"sqlite:x.db", "a"},
 		"postgres://h/d?sslmode=disable&table=s.a": {"postgres://h/d?sslmode=disable", "s.a"},

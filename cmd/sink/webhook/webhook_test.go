@@ -139,8 +139,9 @@ func TestWebhookSinkPassesSinkSuite(t *testing.T) {
 	}
 }
 
-// TestAnswersDecideAboutEntries (S2): which answers accept, which refuse the entries, and which are retried, and when.
-func TestAnswersDecideAboutEntries(t *testing.T) {
+// TestStatusOfWebhookDecidesAboutEntries (S2): which answers accept, which refuse the entries, and which are retried,
+// and when.
+func TestStatusOfWebhookDecidesAboutEntries(t *testing.T) {
 	e, server := newEndpoint(t)
 	s := open(t, Config{URL: server.URL, AllowPrivate: true})
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -61,3 +61,13 @@ func TestDialectsHaveAllRequiredFunctions(t *testing.T) {
 		}
 	}
 }
+
+// TestNewestVersionIsLastMigration: tables that all migrations made have the version that this code needs.
+func TestNewestVersionIsLastMigration(t *testing.T) {
+	for _, d := range []*dialect.Dialect{sqlite.New(), postgres.New(), mysql.New(), sqlserver.New()} {
+		all := d.Migrations(dialect.Names{Prefix: "rowfeed_"})
+		if last := all[len(all)-1].Version; last != dialect.NewestVersion {
+			t.Errorf("%s: the last migration makes version %d, not %d", d.Name, last, dialect.NewestVersion)
+		}
+	}
+}

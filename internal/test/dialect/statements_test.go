@@ -90,9 +90,9 @@ func render(t *testing.T, file *dialect.Statements, s *dialect.Syntax, name stri
 	return texts
 }
 
-// TestArgumentsOfStatements: arguments are found outside of literals, quoted names and casts. A statement gets a value
-// for each of them, and no other.
-func TestArgumentsOfStatements(t *testing.T) {
+// TestStatementsGetOnlyTheirArguments: arguments are found outside of literals, quoted names and casts. A statement
+// gets a value for each of them, and no other.
+func TestStatementsGetOnlyTheirArguments(t *testing.T) {
 	file := dialect.NewStatements("-- name: one\n-- Its reason.\n" +
 		"SELECT ':no', \"a:no\", x::bigint, :b FROM {{table \"t\"}} WHERE a = :a_a AND b = :b AND c = 'it''s :no'\n")
 	st, err := file.Render(postgres.New().Syntax, dialect.Names{Schema: "s", Prefix: "p_"}, "one")
@@ -117,8 +117,8 @@ func TestArgumentsOfStatements(t *testing.T) {
 	}
 }
 
-// TestUnknownWordsFail: a word or a field that does not exist is an error.
-func TestUnknownWordsFail(t *testing.T) {
+// TestUnknownTemplateWordsFail: a word or a field that does not exist is an error.
+func TestUnknownTemplateWordsFail(t *testing.T) {
 	func() {
 		defer func() {
 			if recover() == nil {

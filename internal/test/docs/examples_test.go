@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// TestDocumentedExamples runs the examples of the library's documentation. The library's module has no driver, so its
-// own tests only compile them. Here an overlay adds a file that imports a driver, and replaces "Prints" by "Output".
-func TestDocumentedExamples(t *testing.T) {
+// TestDocumentedExamplesPrintWhatTheySay runs the examples of the library's documentation. The library's module has no
+// driver, so its own tests only compile them. Here an overlay adds a file that imports a driver, and replaces "Prints"
+// by "Output".
+func TestDocumentedExamplesPrintWhatTheySay(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)

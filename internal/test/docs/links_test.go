@@ -17,8 +17,8 @@ var (
 	unsaid  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestLinks: links of documents lead to existing files and headings.
-func TestLinks(t *testing.T) {
+// TestLinksInDocumentsLeadSomewhere: links of documents lead to existing files and headings.
+func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
 	root := root(t)
 	documents, err := docs.Documents(root)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestReadmeInGo: the README's Go code works.
-func TestReadmeInGo(t *testing.T) {
+// TestReadmeGoCodeWorks: the README's Go code works.
+func TestReadmeGoCodeWorks(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	database := testdb.Postgres15.New(t)
 	database.Exec(t, "CREATE TABLE kv (id bigint PRIMARY KEY, v text); INSERT INTO kv VALUES (1, 'jim'); "+

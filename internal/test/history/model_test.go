@@ -243,10 +243,10 @@ func (m *model) tear(t *rapid.T) {
 	}
 }
 
-// TestTermsEqualModel (M74, H15): publishers, restores, copies, proxies, commits whose outcome is unknown, and lagging
-// consumers, at random. A cursor is refused exactly if its consumer has read a state that the database does not descend
-// from.
-func TestTermsEqualModel(t *testing.T) {
+// TestOnlyReadersOfLostStatesAreRefused (M74, H15): publishers, restores, copies, proxies, commits whose outcome is
+// unknown, and lagging consumers, at random. A cursor is refused exactly if its consumer has read a state that the
+// database does not descend from.
+func TestOnlyReadersOfLostStatesAreRefused(t *testing.T) {
 	m := newModel(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		m.begin()

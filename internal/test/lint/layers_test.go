@@ -162,8 +162,8 @@ func (l layers) compare(packages []pkg) (wrong []string) {
 // maxExceptions is the number of arrows that layers.txt excepts. Lower it when one is removed.
 const maxExceptions = 9
 
-// TestLayers compares the imports of the repository with layers.txt.
-func TestLayers(t *testing.T) {
+// TestImportsFollowLayers compares the imports of the repository with layers.txt.
+func TestImportsFollowLayers(t *testing.T) {
 	l, err := parseLayers(layersText)
 	if err != nil {
 		t.Fatalf("layers.txt: %v", err)

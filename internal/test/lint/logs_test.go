@@ -25,8 +25,9 @@ var attributes = map[string]bool{
 
 var logging = regexp.MustCompile(`^(Debug|Info|Warn|Error|Log)(Context)?$`)
 
-// TestLogAttributes: every line of the log has only attributes of these names, in pairs, and a constant text.
-func TestLogAttributes(t *testing.T) {
+// TestLogLinesHaveOnlyKnownAttributes: every line of the log has only attributes of these names, in pairs, and a
+// constant text.
+func TestLogLinesHaveOnlyKnownAttributes(t *testing.T) {
 	known := map[string]bool{}
 	lines := 0
 	for _, p := range packages(t) {

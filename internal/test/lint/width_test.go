@@ -16,9 +16,9 @@ import (
 // maxWidth is the maximum number of characters in a line of Go. A tab counts 4.
 const maxWidth = 120
 
-// TestLineWidth checks that no line of Go code or comment is longer than 120 characters, except as many lines as
-// width.txt permits in a folder. Generated files are not checked.
-func TestLineWidth(t *testing.T) {
+// TestLinesAreAtMost120CharactersWide checks that no line of Go code or comment is longer than 120 characters, except
+// as many lines as width.txt permits in a folder. Generated files are not checked.
+func TestLinesAreAtMost120CharactersWide(t *testing.T) {
 	permitted := readWidths(t)
 	wide := map[string][]string{} // by folder, with file and line
 	top := root(t)

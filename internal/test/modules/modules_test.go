@@ -36,9 +36,9 @@ func main() {
 var old = []string{"github.com/jackc/pgx/v5 v5.5.5", "github.com/nats-io/nats.go v1.34.0",
 	"go.opentelemetry.io/otel v1.28.0"}
 
-// TestLibraryRaisesNothing: a program that imports the library keeps its versions of pgx, nats and otel, and inherits
-// one module, ulid. (feedhttp also needs klauspost/compress, in a version that nats brings already.)
-func TestLibraryRaisesNothing(t *testing.T) {
+// TestLibraryKeepsDependencyVersionsOfItsUsers: a program that imports the library keeps its versions of pgx, nats and
+// otel, and inherits one module, ulid. (feedhttp also needs klauspost/compress, in a version that nats brings already.)
+func TestLibraryKeepsDependencyVersionsOfItsUsers(t *testing.T) {
 	library, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ short
  }
 `
 
-func TestParse(t *testing.T) {
+func TestMutantFilesAreParsed(t *testing.T) {
 	got, err := parse(one)
 	if err != nil || len(got) != 1 {
 		t.Fatalf("parse returned %v, %v", got, err)
@@ -38,7 +38,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestInvalidMutantFilesAreRefused(t *testing.T) {
 	for _, c := range []struct{ old, replacement, want string }{
 		{"mutant first", "mutation first", "3: a mutant begins with"},
 		{"keeps G1 H2: Nothing is lost.\n", "", "a line `keeps` is missing"},
@@ -104,7 +104,7 @@ func TestEditReplacesTheOnlyOccurrence(t *testing.T) {
 	}
 }
 
-func TestUncovered(t *testing.T) {
+func TestGuaranteesWithoutMutantAreFound(t *testing.T) {
 	text := "# About.\nG1 One.\nH2 Two.\nH3 Three.\n  none: No reason.\n"
 	needs, err := guarantees(fstest.MapFS{"guarantees.txt": {Data: []byte(text)}})
 	if err != nil || len(needs) != 3 || needs[2].None != "No reason." {
@@ -128,8 +128,9 @@ func TestUncovered(t *testing.T) {
 	}
 }
 
-// TestMutants checks that every mutant applies, so that a change of the code cannot disable a mutant unnoticed.
-func TestMutants(t *testing.T) {
+// TestEveryMutantAppliesToTheCode checks that every mutant applies, so that a change of the code cannot disable a
+// mutant unnoticed.
+func TestEveryMutantAppliesToTheCode(t *testing.T) {
 	root, err := repository()
 	if err != nil {
 		t.Fatal(err)

@@ -212,9 +212,11 @@ func (x *Events) All(shard int) (all rowfeed.Page) {
 
 // PlacesRecords matches the statement that turns records into entries.
 func PlacesRecords(ev testdb.TapEvent) bool {
-	inserts := strings.HasPrefix(ev.SQL, "INSERT") || strings.HasPrefix(ev.SQL, "WITH own")
-	return inserts && strings.Contains(ev.SQL, "feed_events")
+	return strings.Contains(ev.SQL, "INSERT ") && strings.Contains(ev.SQL, "feed_events")
 }
+
+// PlacesOldRows matches the statement with which back-fill gives places to rows.
+func PlacesOldRows(ev testdb.TapEvent) bool { return strings.Contains(ev.SQL, "first_run") }
 
 func OutboxTriggerSpec() rowfeed.FeedSpec {
 	return rowfeed.FeedSpec{

@@ -85,7 +85,7 @@ var ByID = feedlog.Rules{Key: []string{"id"}}
 // Rows returns the rows of a query as JSON objects. The named columns have text, the others integers.
 func (x *Env) Rows(query string, text ...string) []json.RawMessage {
 	x.Helper()
-	rows, err := x.DB.Admin().QueryContext(x.Ctx, query)
+	rows, err := x.DB.Admin().QueryContext(x.Ctx, x.Has.Spell(query))
 	if err != nil {
 		x.Fatal(err)
 	}

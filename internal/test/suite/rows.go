@@ -8,7 +8,7 @@ import (
 // List returns the rows of a query as text, with a blank between their columns.
 func (x *Env) List(query string) (all []string) {
 	x.Helper()
-	rows, err := x.DB.Admin().QueryContext(x.Ctx, query)
+	rows, err := x.DB.Admin().QueryContext(x.Ctx, x.Has.Spell(query))
 	if err != nil {
 		x.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -49,4 +50,27 @@ func (x *Env) KVOf(rows int) {
 	x.Helper()
 	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 	x.Fill(rows)
+}
+
+// RunScript runs a printed script on one connection, because the script sets what stays with a connection. A line "GO"
+// ends a batch, as it does for the clients of some databases.
+func (x *Env) RunScript(steps []dialect.Step) {
+	x.Helper()
+	pool, _, err := Open(x.Ctx, x.DB.URL, nil)
+	if err != nil {
+		x.Fatal(err)
+	}
+	defer pool.Close()
+	conn, err := pool.Conn(x.Ctx)
+	if err != nil {
+		x.Fatal(err)
+	}
+	defer conn.Close()
+	for _, step := range steps {
+		for batch := range strings.SplitSeq(step.SQL, "\nGO\n") {
+			if _, err := conn.ExecContext(x.Ctx, batch); err != nil {
+				x.Fatalf("%s: %v\n%s", step.Note, err, batch)
+			}
+		}
+	}
 }

@@ -12,8 +12,8 @@
 //
 // Each test runs on every engine of internal/test/testdb with a database of its own, unless the test calls testdb.Only.
 // If a database lacks a behavior, the test asserts the refusal and is not skipped. Env.Needs skips a test that has not
-// been written for a database yet. On PostgreSQL 18 and MySQL only tests run that call testdb.Quick. The first line of a
-// test's comment has, after the test's name, the labels of the rows of docs/CAPABILITIES.md that the test shows
+// been written for a database yet. On PostgreSQL 18 and MySQL only tests run that call testdb.Quick. The first line of
+// a test's comment has, after the test's name, the labels of the rows of docs/CAPABILITIES.md that the test shows
 // (internal/test/cases).
 //
 // Tests that mostly wait, for example until a claim on a lease ends, call t.Parallel. They run concurrently after all

@@ -42,10 +42,32 @@ func ReadsStandings(ev testdb.TapEvent) bool {
 	return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT s.name, f.generation, s.value, ")
 }
 
+// ReadsULIDPage matches the statement that reads a page of a feed with ULIDs.
+func ReadsULIDPage(ev testdb.TapEvent) bool {
+	return ev.Kind == testdb.Query && strings.Contains(ev.SQL, "SELECT f.generation, COALESCE")
+}
+
+// ReadsNewestRecord matches the statement that reads the newest record of a shard.
+func ReadsNewestRecord(ev testdb.TapEvent) bool {
+	return strings.HasPrefix(strings.Replace(ev.SQL, "TOP (1) ", "", 1), "SELECT order_sequence FROM ")
+}
+
+// AsksForFirst matches the statement with which a publisher asks, before a transaction, whether there is a change, or
+// a record. The column is the one that it reads of it.
+func AsksForFirst(ev testdb.TapEvent, column string) bool {
+	return !ev.InTx && regexp.MustCompile(`\(SELECT (TOP \(1\) )?`+column+` FROM `).MatchString(ev.SQL)
+}
+
+// LocksRows matches statements that lock the rows that they read.
+func LocksRows(ev testdb.TapEvent) bool {
+	return strings.Contains(ev.SQL, "FOR UPDATE") || strings.Contains(ev.SQL, "UPDLOCK")
+}
+
 // AsksForOpenChange matches the statements of dialect.Replicas for a sequence feed.
 func AsksForOpenChange(ev testdb.TapEvent) bool {
 	return ev.Kind == testdb.Query &&
-		(strings.Contains(ev.SQL, "SELECT xmax") || strings.Contains(ev.SQL, "CONCAT_WS(' ', f.generation"))
+		(strings.Contains(ev.SQL, "SELECT xmax") || strings.Contains(ev.SQL, "CONCAT_WS(' ', f.generation") ||
+			strings.Contains(ev.SQL, "LEVEL READ UNCOMMITTED"))
 }
 
 // Fetched is the result of a Fetch.

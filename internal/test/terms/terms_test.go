@@ -2,8 +2,9 @@ package terms
 
 import "testing"
 
-// TestTermsAreReplaced: terms are replaced wherever a cursor ends in one, stamps are left out, and nothing else is.
-func TestTermsAreReplaced(t *testing.T) {
+// TestFixReplacesRandomTermsInTexts: terms are replaced wherever a cursor ends in one, stamps are left out, and nothing
+// else is.
+func TestFixReplacesRandomTermsInTexts(t *testing.T) {
 	for text, want := range map[string]string{
 		`"cursor":"3.7vvvvvvvvv"`:             `"cursor":"3.9k3f2c7adq"`,
 		"head 1@3.1gcqeohq6b, then":           "head 1@3.9k3f2c7adq, then",

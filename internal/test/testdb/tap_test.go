@@ -68,7 +68,7 @@ func insert(e testdb.Engine) string {
 	return "INSERT INTO kv (id, v) VALUES (?, 'x')"
 }
 
-func TestTapSees(t *testing.T) {
+func TestTapSeesEveryStatement(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		d := kv(t, e)
@@ -123,7 +123,7 @@ func TestTapSees(t *testing.T) {
 	})
 }
 
-func TestTapPassesTypes(t *testing.T) {
+func TestTapPassesDriverTypesOn(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	d := testdb.Postgres15.New(t)
 	db := d.OpenTapped(t, testdb.Hooks{})
@@ -143,7 +143,7 @@ func TestTapPassesTypes(t *testing.T) {
 	}))
 }
 
-func TestTapHolds(t *testing.T) {
+func TestTapHoldsStatementUntilReleased(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		d := kv(t, e)
 		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit })
@@ -183,7 +183,7 @@ func TestTapHoldEndsWithContext(t *testing.T) {
 	}
 }
 
-func TestTapFails(t *testing.T) {
+func TestTapFailsStatementsOnRequest(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		for _, c := range []struct {
 			name      string

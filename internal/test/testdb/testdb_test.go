@@ -81,7 +81,7 @@ func TestAddressBelongsToOneProcess(t *testing.T) {
 	}
 }
 
-func TestServerSettings(t *testing.T) {
+func TestServersRunWithExpectedSettings(t *testing.T) {
 	testdb.Quick(t)
 	settings := map[string]map[string]string{
 		"postgres": {"synchronous_commit": "on", "max_connections": "200", "listen_addresses": "127.0.0.1"},
@@ -150,7 +150,7 @@ func TestKillAndStartRecovers(t *testing.T) {
 	})
 }
 
-func TestPauseAndResume(t *testing.T) {
+func TestPausedServerAnswersAfterResume(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if !e.HasServer() {
@@ -174,7 +174,7 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
-func TestSettingOption(t *testing.T) {
+func TestServerStartsWithGivenSetting(t *testing.T) {
 	testdb.Quick(t)
 	for _, c := range []struct {
 		e                    testdb.Engine
@@ -195,7 +195,7 @@ func TestSettingOption(t *testing.T) {
 	}
 }
 
-func TestDump(t *testing.T) {
+func TestDumpShowsSchemaAndNoRows(t *testing.T) {
 	testdb.Quick(t)
 	changes := map[string][][2]string{
 		"sqlite": {

@@ -50,7 +50,7 @@ var typed = map[string]struct {
 	}},
 }
 
-func TestEveryKindOfValue(t *testing.T) {
+func TestHTTPDeliversEveryKindOfValue(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		t.Parallel()
 		family := typed[e.Family]

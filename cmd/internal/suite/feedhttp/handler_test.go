@@ -82,7 +82,7 @@ func TestListIsServedBehindAServeMux(t *testing.T) {
 	}
 }
 
-func TestPageGolden(t *testing.T) {
+func TestPagesHaveDocumentedForm(t *testing.T) {
 	x := kvFixture(t)
 	page := func(cursor, more string, entries ...string) string {
 		return `{"feed":"kv","entries":[` + strings.Join(entries, ",") + `],"cursor":"` + cursor +
@@ -138,7 +138,7 @@ func TestFeedWithoutEntriesHasAnEmptyPage(t *testing.T) {
 	}
 }
 
-func TestListAndInfo(t *testing.T) {
+func TestListAndInfoHaveDocumentedJSON(t *testing.T) {
 	x := newFixture(t)
 	if got := ask(t, x.server, "GET", "/_feeds"); got.body != `{"feeds":[]}`+"\n" {
 		t.Errorf("without feeds: %s", got.body)
@@ -354,7 +354,7 @@ func checkProblem(t *testing.T, a answer, want feedhttp.Problem) {
 	}
 }
 
-func TestTombstonesExpired(t *testing.T) {
+func TestExpiredTombstonesAreAProblem(t *testing.T) {
 	x := kvFixture(t)
 	x.exec(t, `UPDATE rowfeed_feeds SET tombstones_below = 3`)
 	checkProblem(t, ask(t, x.server, "GET", "/_feeds/fetch/kv?after=1"),
@@ -362,7 +362,7 @@ func TestTombstonesExpired(t *testing.T) {
 			Next: "start again"})
 }
 
-func TestNotInitialized(t *testing.T) {
+func TestMissingTablesAreAProblem(t *testing.T) {
 	x := newFixture(t)
 	if err := x.db.MigrateDown(t.Context()); err != nil {
 		t.Fatal(err)
@@ -449,7 +449,7 @@ func TestUnknownErrorsAndPanicsAreHidden(t *testing.T) {
 	}
 }
 
-func TestAbortAndCancel(t *testing.T) {
+func TestAbortedAndCancelledRequestsAreNoSuccess(t *testing.T) {
 	abort := stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page,
 		error) {
 		panic(http.ErrAbortHandler)

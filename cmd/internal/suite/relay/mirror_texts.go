@@ -8,9 +8,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestMirrorOfCaseInsensitiveKeys (V1): a mirror has one row for each row of the table, whether or not the mirror's own
-// key is case-insensitive. If the source's key is, the row has the text that it has in the source.
-func TestMirrorOfCaseInsensitiveKeys(t *testing.T) {
+// TestMirrorHasOneRowForEachCaseInsensitiveKey (V1): a mirror has one row for each row of the table, whether or not the
+// mirror's own key is case-insensitive. If the source's key is, the row has the text that it has in the source.
+func TestMirrorHasOneRowForEachCaseInsensitiveKey(t *testing.T) {
 	eachMirror(t, func(x, to *suite.Env) {
 		for _, e := range []*suite.Env{x, to} {
 			e.Exec(e.Statements("relay.make_collation")...)

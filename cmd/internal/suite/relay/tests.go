@@ -25,7 +25,7 @@ var Tests = []func(*testing.T){
 	TestUniqueValuesMoveBetweenRows,
 	TestMirrorKeepsValues,
 	TestUnfitMirrorTableIsRefused,
-	TestMirrorOfCaseInsensitiveKeys,
+	TestMirrorHasOneRowForEachCaseInsensitiveKey,
 	TestOldInstanceKeepsNewShardCount,
 	TestShardCountChangeWaitsForDelivery,
 	TestRelayDeliversInOrder,

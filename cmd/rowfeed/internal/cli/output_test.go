@@ -8,9 +8,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// TestTablesFit: a table has 80 characters in a line at most, all columns and whole texts with -o wide, and colours
-// only if they are asked for.
-func TestTablesFit(t *testing.T) {
+// TestTablesFitInto80Columns: a table has 80 characters in a line at most, all columns and whole texts with -o wide,
+// and colours only if they are asked for.
+func TestTablesFitInto80Columns(t *testing.T) {
 	long := strings.Repeat("a long error ", 20)
 	header := table.Row{"feed", Wide("table"), "state", Text("error"), Wrapped("problem")}
 	rows := []table.Row{{"kv", "shop.kv", "failing", long, "it cannot be read at this time of the day"},
@@ -35,8 +35,9 @@ ev    -        -                                -`[1:]
 	}
 }
 
-// TestEscaped: control characters and marks of direction are written out, and all other text stays.
-func TestEscaped(t *testing.T) {
+// TestEscapeWritesControlCharactersOut: control characters and marks of direction are written out, and all other text
+// stays.
+func TestEscapeWritesControlCharactersOut(t *testing.T) {
 	got := escape("Zoë\n\t日本 a\x1b]0;owned\a\u009b2J\u202e\x7f\r")
 	if want := "Zoë\n\t日本 " + `a\x1b]0;owned\a\u009b2J\u202e\x7f\r`; got != want {
 		t.Errorf("%q", got)

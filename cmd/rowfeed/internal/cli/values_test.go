@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestDuration(t *testing.T) {
+func TestDurationsMayHaveDays(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"30d": 30 * 24 * time.Hour, "1d12h": 36 * time.Hour, "90m": 90 * time.Minute, "0": 0, "0d": 0,
 		"1.5h": 90 * time.Minute,
@@ -24,7 +24,7 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-func TestSpeed(t *testing.T) {
+func TestRatesAreParsedPerSecond(t *testing.T) {
 	for text, want := range map[string]float64{"20/s": 20, "90/m": 1.5, "7200/h": 2, "5": 5, "0.5/s": 0.5} {
 		var r Rate
 		if err := r.Set(text); err != nil || r.PerSecond != want {
@@ -39,7 +39,7 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-func TestNameList(t *testing.T) {
+func TestNameListsAreSplitOutsideOfParentheses(t *testing.T) {
 	for text, want := range map[string][]string{
 		"a": {"a"}, "a,b": {"a", "b"}, " a , b ": {"a", "b"}, "id:numeric(10,2),b": {"id:numeric(10,2)", "b"},
 		`"odd,name",b`: {"odd,name", "b"},

@@ -66,7 +66,7 @@ func (o *auditPurgeOptions) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	return a.PrintLine("%s forgotten", cli.Plural(n, "act"))
+	return a.PrintLine("%s deleted from the audit log", cli.Plural(n, "act"))
 }
 
 type auditListOptions struct {
@@ -87,7 +87,7 @@ func (o *auditListOptions) run(ctx context.Context, a *cli.App) error {
 	case a.JSON:
 		return a.PrintJSON(append([]admin.Act{}, log...))
 	case len(log) == 0:
-		return a.PrintLine("nothing is recorded")
+		return a.PrintLine("the audit log has no acts to show")
 	}
 	var rows []table.Row
 	for _, act := range log {

@@ -216,7 +216,7 @@ func (o *consumerOptions) purge(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return s.KnownConsumer(ctx, err, o.consumer)
 	}
-	return a.PrintLine("%s of %s: %s forgotten", o.consumer, o.feed, cli.Plural(n, "processed id"))
+	return a.PrintLine("%s of %s: %s deleted", o.consumer, o.feed, cli.Plural(n, "processed id"))
 }
 
 // move changes cursors after a user of a terminal has agreed. doing names the change.

@@ -84,7 +84,7 @@ func TestStatusNamesBlockingTransaction(t *testing.T) {
 	})
 }
 
-func TestClassify(t *testing.T) {
+func TestWrappedErrorsAreClassifiedByNumber(t *testing.T) {
 	number := func(n uint16, message string) error {
 		return fmt.Errorf("wrapped: %w", &driver_mysql.MySQLError{Number: n, Message: message})
 	}
@@ -139,7 +139,7 @@ func TestClassify(t *testing.T) {
 }
 
 // Real errors of the servers.
-func TestClassifyRealErrors(t *testing.T) {
+func TestErrorsOfServersAreClassified(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, s varchar(3)); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
 		for query, want := range map[string]dialect.Class{

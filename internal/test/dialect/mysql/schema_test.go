@@ -117,7 +117,7 @@ func TestMigrationsCanBeRepeated(t *testing.T) {
 	})
 }
 
-func TestDescribe(t *testing.T) {
+func TestDescribeReadsStructureOfTables(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		d := mysql.New()
 		maria := h.Engine == testdb.MariaDB
@@ -211,7 +211,7 @@ func TestDescribe(t *testing.T) {
 }
 
 // Tables of every kind that is not refused make working feeds.
-func TestKindsOfTables(t *testing.T) {
+func TestEveryAcceptedKindOfTableMakesAFeed(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		db := h.open()
 		notNull := " NOT NULL"

@@ -91,9 +91,9 @@ func TestTableLocksOpenTheTable(t *testing.T) {
 	}
 }
 
-// TestPassedRowsAreRead: a writer of a row locks no entry of an index that contains none of the columns that it writes.
-// So what passes locked rows also reads a column that its index does not contain.
-func TestPassedRowsAreRead(t *testing.T) {
+// TestStatementsThatSkipLockedRowsReadTheRow: a writer of a row locks no entry of an index that contains none of the
+// columns that it writes. So what passes locked rows also reads a column that its index does not contain.
+func TestStatementsThatSkipLockedRowsReadTheRow(t *testing.T) {
 	passing := 0
 	everything(t, func(where, statement string) {
 		if !strings.Contains(statement, "READPAST") {

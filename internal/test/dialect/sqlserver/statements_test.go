@@ -270,7 +270,7 @@ type errNumber int32
 func (errNumber) Error() string           { return "an error of the server" }
 func (n errNumber) SQLErrorNumber() int32 { return int32(n) }
 
-func TestClassifyByNumber(t *testing.T) {
+func TestErrorNumbersHaveClasses(t *testing.T) {
 	for n, want := range map[int32]dialect.Class{1205: dialect.ClassRetry, 3960: dialect.ClassRetry,
 		1222: dialect.ClassLockTimeout, 208: dialect.ClassUndefined, 229: dialect.ClassPermission,
 		2627: dialect.ClassDuplicate, 8115: dialect.ClassInvalid, 1105: dialect.ClassFull, 3906: dialect.ClassReadOnly,
@@ -283,7 +283,7 @@ func TestClassifyByNumber(t *testing.T) {
 	}
 }
 
-func TestLiterals(t *testing.T) {
+func TestTextsAreQuotedAsLiterals(t *testing.T) {
 	for text, want := range map[string]string{
 		"it's":       "N'it''s'",
 		"a\\\nGO\nb": "(N'a\\' + NCHAR(10) + N'GO' + NCHAR(10) + N'b')",
@@ -298,8 +298,8 @@ func TestLiterals(t *testing.T) {
 	}
 }
 
-// TestNamesInBrackets: an argument in a quoted name is none.
-func TestNamesInBrackets(t *testing.T) {
+// TestQuotedNamesHaveNoArguments: an argument in a quoted name is none.
+func TestQuotedNamesHaveNoArguments(t *testing.T) {
 	file := dialect.NewStatements("-- name: x\nSELECT [a:no], [it's]]:no], x.[:no] FROM t WHERE a[:b] = :c")
 	st, err := file.Render(d.Syntax, names, "x")
 	if err != nil || !slices.Equal(st.Args(), []string{"b", "c"}) {

@@ -66,7 +66,7 @@ func TestTokenIsKnownByItsTextAlone(t *testing.T) {
 		// A grant that cannot be read may be a restriction. Such a token is invalid, and other tokens are not affected.
 		newer, newerToken := add(admin.TokenSpec{Name: "newer", Grants: readsKV})
 		for _, view := range []string{`{"rows":["acme"]}`, "null", "{"} {
-			x.Exec("UPDATE rowfeed_tokens SET view = '" + view + "' WHERE name = 'newer'")
+			x.Exec("UPDATE rowfeed_tokens SET " + x.Dialect.Quote("view") + " = '" + view + "' WHERE name = 'newer'")
 			_, err = x.RF.Admin().TokenOf(x.Ctx, newer)
 			x.WantCode(err, rowfeed.UnknownToken)
 			if holding, err := x.RF.Admin().StillHold(x.Ctx, []*admin.Token{newerToken, token}); err != nil ||

@@ -14,9 +14,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestCaptureEveryStatement (H4): every statement that writes the table is captured, in every form that the database
-// has (M12 to M14 for capture trigger; hazards 4 and 6).
-func TestCaptureEveryStatement(t *testing.T) {
+// TestEveryWritingStatementIsCaptured (H4): every statement that writes the table is captured, in every form that the
+// database has (M12 to M14 for capture trigger; hazards 4 and 6).
+func TestEveryWritingStatementIsCaptured(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100) UNIQUE, v BIGINT)")
@@ -66,9 +66,9 @@ func TestUpdateToEqualValueIsCaptured(t *testing.T) {
 	})
 }
 
-// TestCompositeKeysUnderOddNames: a feed has a composite key of text, number and bytes, whose columns have names that
-// rowfeed uses itself or that need quotes. Entries show the key, and ParseKey accepts it as they show it.
-func TestCompositeKeysUnderOddNames(t *testing.T) {
+// TestCompositeKeysMayHaveOddColumnNames: a feed has a composite key of text, number and bytes, whose columns have
+// names that rowfeed uses itself or that need quotes. Entries show the key, and ParseKey accepts it as they show it.
+func TestCompositeKeysMayHaveOddColumnNames(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Exec(x.Text("capture.table_with_odd_names"))

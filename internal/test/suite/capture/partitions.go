@@ -417,9 +417,9 @@ func TestPartitionedTableIsCaptured(t *testing.T) {
 	})
 }
 
-// TestOwnerMakesPartitions (H22): the owner of a partitioned table makes partitions of it, although another login has
-// made the feed.
-func TestOwnerMakesPartitions(t *testing.T) {
+// TestTableOwnerCanAddPartitionsToFeedOfOthers (H22): the owner of a partitioned table makes partitions of it, although
+// another login has made the feed.
+func TestTableOwnerCanAddPartitionsToFeedOfOthers(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...)
 	suite.Each(t, func(x *suite.Env) {
 		role := newRole(x, "owner")

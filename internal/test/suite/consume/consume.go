@@ -59,9 +59,9 @@ func stored(r *suite.Receiver) string {
 	return string(suite.Place(rowfeed.Cursor(value)))
 }
 
-// TestConsumeToTheHead (M16, M47): a consumer handles each entry once, page by page, up to the head. An empty page
-// leaves the cursor as it is.
-func TestConsumeToTheHead(t *testing.T) {
+// TestConsumerHandlesEachEntryOnceUpToHead (M16, M47): a consumer handles each entry once, page by page, up to the
+// head. An empty page leaves the cursor as it is.
+func TestConsumerHandlesEachEntryOnceUpToHead(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()

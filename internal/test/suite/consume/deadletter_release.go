@@ -118,9 +118,9 @@ func TestLetterIsNoDeleteBeforePassEnds(t *testing.T) {
 	})
 }
 
-// TestReleaseAfterRestartTellsDelete (H25): a consumer that restarts does not get deletes. If a key that is set aside
-// does not come again, its release delivers the delete.
-func TestReleaseAfterRestartTellsDelete(t *testing.T) {
+// TestReleaseAfterRestartDeliversMissedDelete (H25): a consumer that restarts does not get deletes. If a key that is
+// set aside does not come again, its release delivers the delete.
+func TestReleaseAfterRestartDeliversMissedDelete(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(4)

@@ -267,9 +267,10 @@ func TestDeadLettersFollowReshardOfUnavailableSource(t *testing.T) {
 	})
 }
 
-// TestMergedShardGetsNeededDeletes (M22, H16): one shard has just restarted, the other one has reached the head. The
-// single shard that takes over from both gets all rows, and also the deletes that only the first one does not need.
-func TestMergedShardGetsNeededDeletes(t *testing.T) {
+// TestMergingShardsKeepsDeletesThatEitherNeeds (M22, H16): one shard has just restarted, the other one has reached the
+// head. The single shard that takes over from both gets all rows, and also the deletes that only the first one does not
+// need.
+func TestMergingShardsKeepsDeletesThatEitherNeeds(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const dataShards = 8
 		f, r := x.AddShards(dataShards), x.Receiver()

@@ -73,9 +73,9 @@ func (p *publisher) open(batch int, settings []string) {
 	if !p.Has.OneWriter {
 		p.openWriters = p.Text("gap.open_writers")
 	}
-	scan := "SELECT seq FROM (SELECT seq FROM"
+	column := "seq"
 	if p.number != "seq" {
-		scan = "SELECT shard FROM (SELECT shard FROM"
+		column = "shard"
 	}
 	hooks := testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 		p.mu.Lock()
@@ -84,7 +84,7 @@ func (p *publisher) open(batch int, settings []string) {
 			p.whenAsked()
 			p.whenAsked = nil
 		}
-		if strings.Contains(ev.SQL, "FOR UPDATE") && p.whenLocks != nil {
+		if suite.LocksRows(ev) && p.whenLocks != nil {
 			p.whenLocks()
 			p.whenLocks = nil
 		}
@@ -100,7 +100,7 @@ func (p *publisher) open(batch int, settings []string) {
 		switch {
 		case p.readsWriters(ev):
 			p.asked++
-		case !ev.InTx && strings.Contains(ev.SQL, scan):
+		case suite.AsksForFirst(ev, column):
 			p.last = ev.SQL
 		}
 		return err

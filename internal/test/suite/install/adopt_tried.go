@@ -12,9 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestCursorsOfOtherFeedsAreNamed (M23): a table of cursors with a column feed has rows of other feeds. Adding a feed
-// takes over its own consumers, and says whose rows are left out.
-func TestCursorsOfOtherFeedsAreNamed(t *testing.T) {
+// TestAddingNamesCursorRowsOfOtherFeeds (M23): a table of cursors with a column feed has rows of other feeds. Adding a
+// feed takes over its own consumers, and says whose rows are left out.
+func TestAddingNamesCursorRowsOfOtherFeeds(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		createPositioned(x, "feed_sync_id BIGINT NULL")
 		x.Exec("CREATE TABLE cursors (name VARCHAR(100) NOT NULL, feed VARCHAR(100), value BIGINT NOT NULL)",

@@ -19,21 +19,7 @@ func byScript(x *suite.Events, spec rowfeed.FeedSpec) {
 	if err != nil {
 		x.Fatal(err)
 	}
-	pool, _, err := suite.Open(x.Ctx, x.DB.URL, nil) // the script sets what stays with a connection
-	if err != nil {
-		x.Fatal(err)
-	}
-	defer pool.Close()
-	conn, err := pool.Conn(x.Ctx)
-	if err != nil {
-		x.Fatal(err)
-	}
-	defer conn.Close()
-	for _, step := range steps {
-		if _, err := conn.ExecContext(x.Ctx, step.SQL); err != nil {
-			x.Fatalf("%s: %v\n%s", step.Note, err, step.SQL)
-		}
-	}
+	x.RunScript(steps)
 	if x.Feed, err = x.RF.Feed(x.Ctx, spec.Name); err != nil {
 		x.Fatal(err)
 	}

@@ -92,9 +92,9 @@ func TestOwnersKeepTheirRights(t *testing.T) {
 	})
 }
 
-// TestPrintedGrantsNeedLogin (M29): grants for everybody (public) or for an empty name are not printed, because nothing
-// checks a printed script.
-func TestPrintedGrantsNeedLogin(t *testing.T) {
+// TestGrantsForEveryoneAreNotPrinted (M29): grants for everybody (public) or for an empty name are not printed, because
+// nothing checks a printed script.
+func TestGrantsForEveryoneAreNotPrinted(t *testing.T) {
 	eachWithRoles(t, func(x *suite.Events) {
 		for _, login := range []string{"public", "PUBLIC", "none", ""} {
 			for _, revoke := range []bool{false, true} {

@@ -14,7 +14,8 @@ import (
 // whatever text the writer's session makes of the values. Outboxes compare keys in the same way.
 func TestKeysAreComparedByTheirBytes(t *testing.T) {
 	testdb.Quick(t)
-	// Other databases compare keys as values: see TestUpdateToEqualValueIsCaptured and TestCompositeKeysUnderOddNames.
+	// Other databases compare keys as values: see TestUpdateToEqualValueIsCaptured and
+	// TestCompositeKeysMayHaveOddColumnNames.
 	testdb.Only(t, testdb.PostgreSQL...)
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE COLLATION ignoring (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",

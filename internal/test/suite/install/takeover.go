@@ -75,9 +75,9 @@ func TestTakeoverKeepsCursors(t *testing.T) {
 	})
 }
 
-// TestTakeoverHoldsFormerPublisher (M28): the former publisher begins a pass after rowfeed has read its sequence. It
-// waits until rowfeed has taken over, so no position is given twice unnoticed.
-func TestTakeoverHoldsFormerPublisher(t *testing.T) {
+// TestFormerPublisherWaitsDuringTakeover (M28): the former publisher begins a pass after rowfeed has read its sequence.
+// It waits until rowfeed has taken over, so no position is given twice unnoticed.
+func TestFormerPublisherWaitsDuringTakeover(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	suite.EachColumn(t, func(x *suite.Env) {
 		createPositioned(x, "feed_sync_id BIGINT NULL")

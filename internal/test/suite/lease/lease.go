@@ -148,8 +148,8 @@ func TestOneHolderAtATime(t *testing.T) {
 	})
 }
 
-// TestRowWithoutExpiryIsFree (M49, H27): a row without an expiry is free, whichever program has written it.
-func TestRowWithoutExpiryIsFree(t *testing.T) {
+// TestLeaseRowWithoutExpiryIsFree (M49, H27): a row without an expiry is free, whichever program has written it.
+func TestLeaseRowWithoutExpiryIsFree(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("INSERT INTO rowfeed_leases (name, owner, epoch, expires_at, acquired_at, renewals) " +
 			"VALUES ('job', 'other', 7, NULL, 0, 0)")

@@ -25,7 +25,7 @@ func init() {
 		hooks := testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
 			switch {
 			case os.Getenv("IN_TRANSACTION") == "" || !ev.InTx:
-			case strings.HasPrefix(ev.SQL, "SELECT value, version"):
+			case strings.Contains(ev.SQL, "SELECT value, version"):
 				locked.Store(true)
 			case locked.Load() && strings.Contains(ev.SQL, "changes_kv"):
 				fmt.Println("in transaction")
@@ -151,7 +151,7 @@ func TestStandbyWaitsForLongPass(t *testing.T) {
 			switch {
 			case !ev.InTx && strings.HasPrefix(ev.SQL, "SELECT value FROM"):
 				polls.Add(1)
-			case ev.InTx && strings.HasPrefix(ev.SQL, "SELECT value, version"):
+			case ev.InTx && strings.Contains(ev.SQL, "SELECT value, version"):
 				queued.Add(1)
 			}
 			return nil

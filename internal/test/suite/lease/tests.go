@@ -32,7 +32,7 @@ var Tests = []func(*testing.T){
 	TestFewestJobsMove,
 	TestRenewalUsesThePrimaryKey,
 	TestOneHolderAtATime,
-	TestRowWithoutExpiryIsFree,
+	TestLeaseRowWithoutExpiryIsFree,
 	TestStaleReadNeverAcquires,
 	TestClaimNeedsOwnerAndEpoch,
 	TestRenewalWithoutChangeCounts,

@@ -19,9 +19,9 @@ type load struct {
 // small and heavy are the loads of the original's own tests of both modes.
 var small, heavy = load{writers: 10, rows: 100, readers: 5}, load{writers: 10, rows: 200, readers: 10}
 
-// TestWritersOfOriginalRaceReaders: many writers take turns at one shard, while readers without locks page
-// through the table. Every reader gets each writer's rows once, in their order.
-func TestWritersOfOriginalRaceReaders(t *testing.T) {
+// TestReadersOfOriginalMissNoRowOfConcurrentWriters: many writers take turns at one shard, while readers without locks
+// page through the table. Every reader gets each writer's rows once, in their order.
+func TestReadersOfOriginalMissNoRowOfConcurrentWriters(t *testing.T) {
 	eachLoad(t, "original.blocking_table", []load{small, heavy}, func(x *suite.Env, l load) {
 		f := x.Add(blocking())
 		run(x, "original.set_up_blocking")
@@ -32,9 +32,9 @@ func TestWritersOfOriginalRaceReaders(t *testing.T) {
 	})
 }
 
-// TestReadersOfOriginalRaceEachOther: many readers move the records of one shard, whose writers go on
+// TestReadersOfOriginalMissNoRowThatOthersMove: many readers move the records of one shard, whose writers go on
 // meanwhile or have ended. Every reader gets each writer's rows once, in their order.
-func TestReadersOfOriginalRaceEachOther(t *testing.T) {
+func TestReadersOfOriginalMissNoRowThatOthersMove(t *testing.T) {
 	loads := []load{small, heavy, {writers: 1, rows: 1000, readers: 20, after: true}}
 	eachLoad(t, "original.outbox_table", loads, func(x *suite.Env, l load) {
 		f := x.Add(outbox())

@@ -6,8 +6,8 @@ import "testing"
 
 // Tests are the tests of this folder in the order in which they run.
 var Tests = []func(*testing.T){
-	TestWritersOfOriginalRaceReaders,
-	TestReadersOfOriginalRaceEachOther,
+	TestReadersOfOriginalMissNoRowOfConcurrentWriters,
+	TestReadersOfOriginalMissNoRowThatOthersMove,
 	TestConsumerOfOriginalKeepsItsCursor,
 	TestReadersOfOriginalMoveRecords,
 	TestFormerULIDsAreKept,

@@ -159,7 +159,7 @@ func TestMoversOfAShardTakeTurns(t *testing.T) {
 		asks := make(chan struct{}, 100)
 		second := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			locks := ev.Kind != testdb.Query && strings.Contains(ev.SQL, "rowfeed_shards")
-			if locks || strings.HasSuffix(ev.SQL, "FOR UPDATE") || x.Has.OneWriter && ev.Kind == testdb.Begin {
+			if locks || suite.LocksRows(ev) || x.Has.OneWriter && ev.Kind == testdb.Begin {
 				asks <- struct{}{}
 			}
 			return nil
@@ -208,7 +208,7 @@ func TestPageShowsRecordsMovedByOthers(t *testing.T) {
 			}
 			return nil
 		}, After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-			if strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE") {
+			if suite.ReadsULIDPage(ev) {
 				read.Do(func() { moves.Store(true) })
 			}
 			return err
@@ -416,7 +416,7 @@ func TestConsistentPageHasEarlierCommits(t *testing.T) {
 		}
 		more := 10
 		f := x.Other(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-			if strings.HasPrefix(ev.SQL, "SELECT order_sequence FROM") { // the page's last record is known now
+			if suite.ReadsNewestRecord(ev) { // the page's last record is known now
 				x.Appended(more, 0, time.Time{})
 				more++
 			}

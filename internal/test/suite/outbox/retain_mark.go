@@ -20,7 +20,7 @@ func TestPurgeMarkSurvivesBackFill(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.OldRows(4)
 		broken := x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if strings.Contains(ev.SQL, "row_number()") {
+			if suite.PlacesOldRows(ev) {
 				return testdb.ErrInjected
 			}
 			return nil

@@ -67,7 +67,7 @@ var Tests = []func(*testing.T){
 	TestChangedKeyIsAnotherRow,
 	TestRowWithoutShardIsRefused,
 	TestUnreadableShardColumnsAreRefused,
-	TestRepairRecordsInBatches,
+	TestRepairAppendsRecordsInBatches,
 	TestBulkInsertDelaysNoOtherWriter,
 	TestUpgradeKeepsOutbox,
 	TestRecordWakesOnlyWaitersOfItsShard,

@@ -132,8 +132,9 @@ func TestUnreadableShardColumnsAreRefused(t *testing.T) {
 	})
 }
 
-// TestRepairRecordsInBatches (M59): repair appends records in batches along the key, each in a transaction of its own.
-func TestRepairRecordsInBatches(t *testing.T) {
+// TestRepairAppendsRecordsInBatches (M59): repair appends records in batches along the key, each in a transaction of
+// its own.
+func TestRepairAppendsRecordsInBatches(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.OldRows(0)
 		y := &suite.Events{Env: x, Feed: x.Add(suite.BackfillSpec())}

@@ -24,7 +24,7 @@ func TestRecordWakesOnlyWaitersOfItsShard(t *testing.T) {
 			if x.Looks(ev) {
 				polled.Add(1)
 			}
-			if strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE") {
+			if suite.ReadsULIDPage(ev) {
 				pages.Add(1)
 				if suite.HasArg(ev, 8) {
 					eights.Add(1)
@@ -128,7 +128,7 @@ func TestManyWaitersShareOnePoll(t *testing.T) {
 				asked.Add(1)
 			case suite.PlacesRecords(ev):
 				moved.Add(1)
-			case strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE"):
+			case suite.ReadsULIDPage(ev):
 				pages.Add(1)
 			}
 			return nil
@@ -170,7 +170,7 @@ func TestPageOfTwoStatementsMissesNoRecord(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 0, time.Time{})
 		held := testdb.Hold(func(ev testdb.TapEvent) bool {
-			return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE")
+			return suite.ReadsULIDPage(ev)
 		})
 		f := x.Other(testdb.Hooks{Before: held.Before}, nil)
 		asked := asking(x, f, rowfeed.Request{Shards: rowfeed.One(0)})
@@ -184,7 +184,7 @@ func TestPageOfTwoStatementsMissesNoRecord(t *testing.T) {
 		x.Publish(x.Feed)
 		x.Exec("INSERT INTO rowfeed_outbox_events (id) VALUES (2)")
 		held = testdb.Hold(func(ev testdb.TapEvent) bool {
-			return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE")
+			return suite.ReadsULIDPage(ev)
 		})
 		f = x.Other(testdb.Hooks{Before: held.Before}, &rowfeed.Config{NoPublish: true})
 		asked = asking(x, f, rowfeed.Request{Shards: rowfeed.One(0)})

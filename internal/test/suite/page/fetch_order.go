@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -13,6 +14,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
+// sorts matches the end of a statement that sorts its page.
+var sorts = regexp.MustCompile(`ORDER BY p\.feed_sync_id (LIMIT|OFFSET)`)
+
 // pageStatements counts the statements that read pages, and how many of them sort.
 type pageStatements struct{ all, sorted int }
 
@@ -20,7 +24,7 @@ func (p *pageStatements) hooks() testdb.Hooks {
 	return testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 		if strings.Contains(ev.SQL, "tombstones_below") && strings.Contains(ev.SQL, "LEFT JOIN") {
 			p.all++
-			if strings.Contains(ev.SQL, "ORDER BY p.feed_sync_id LIMIT") {
+			if sorts.MatchString(ev.SQL) {
 				p.sorted++
 			}
 		}

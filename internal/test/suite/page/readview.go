@@ -162,7 +162,7 @@ func publishLoops(x *suite.Env, f *rowfeed.Feed) func() error {
 	x.Exec(x.Text("page.publish_in_server"))
 	pool := x.DB.OpenTapped(x.T, testdb.Hooks{})
 	return func() error {
-		_, err := pool.ExecContext(x.Ctx, "CALL advance(200)")
+		_, err := pool.ExecContext(x.Ctx, x.Has.Spell("CALL advance(200)"))
 		return err
 	}
 }

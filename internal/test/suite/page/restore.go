@@ -47,11 +47,7 @@ func TestBumpRefusesOldCursors(t *testing.T) {
 				if err != nil {
 					x.Fatal(err)
 				}
-				for _, s := range steps {
-					if !strings.HasPrefix(s.SQL, "BEGIN") && s.SQL != "COMMIT" { // Admin is a pool
-						x.Exec(s.SQL)
-					}
-				}
+				x.RunScript(steps)
 				return x.Scalar("SELECT generation FROM rowfeed_feeds")
 			},
 		} {

@@ -318,8 +318,9 @@ func TestTailIsRefusedWhileSharding(t *testing.T) {
 	})
 }
 
-// TestFailedTailPageIsReadAlone (H26): if a shared page fails or takes too long, each request reads a page of its own.
-func TestFailedTailPageIsReadAlone(t *testing.T) {
+// TestFailedTailPageIsReadByEachRequest (H26): if a shared page fails or takes too long, each request reads a page of
+// its own.
+func TestFailedTailPageIsReadByEachRequest(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		tl := newTail(x, 20, rowfeed.Config{})
 		tl.inTime(func() time.Duration {

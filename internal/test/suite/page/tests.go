@@ -34,7 +34,7 @@ var Tests = []func(*testing.T){
 	TestTailPageIsNotCached,
 	TestWokenReadersShareTwoPages,
 	TestTailIsRefusedWhileSharding,
-	TestFailedTailPageIsReadAlone,
+	TestFailedTailPageIsReadByEachRequest,
 	TestNegativeTailBytesSharesNoPage,
 	TestSharedPageHasEqualValues,
 	TestRestoreRefusesReadersOfWhatWasLost,

@@ -235,7 +235,7 @@ func TestPurgeKeepsRevivedKey(t *testing.T) {
 			x.Exec("INSERT INTO kv VALUES (1, 'back', 0)")
 			var took atomic.Bool
 			publisher := x.Tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-				if strings.Contains(ev.SQL, "FOR UPDATE") {
+				if suite.LocksRows(ev) {
 					took.Store(true)
 				}
 				return err

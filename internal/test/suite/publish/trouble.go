@@ -188,9 +188,12 @@ func TestPublisherShrinksFailingBatches(t *testing.T) {
 			if !takes(ev) {
 				return nil
 			}
-			size := regexp.MustCompile(`LIMIT (\d+|\?)`).FindStringSubmatch(ev.SQL)[1]
-			if size == "?" {
+			size := regexp.MustCompile(`(?:LIMIT |TOP \()(\d+|\?|@p1)`).FindStringSubmatch(ev.SQL)[1]
+			switch size {
+			case "?":
 				size = fmt.Sprint(ev.Args[len(ev.Args)-1].Value)
+			case "@p1":
+				size = fmt.Sprint(ev.Args[0].Value)
 			}
 			if n, err := strconv.Atoi(size); err == nil && n <= 10 {
 				return nil

@@ -13,10 +13,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestOwnShardsGetAnotherBound (M18): the number of data shards of a feed whose table holds them can be changed. A
-// number that leaves out rows, or deletes that are kept, is refused by name. A row that had no data shard is published
-// again as soon as it has one, so that no reader of its part misses it. Nothing is written into the table.
-func TestOwnShardsGetAnotherBound(t *testing.T) {
+// TestNumberOfOwnDataShardsCanBeChanged (M18): the number of data shards of a feed whose table holds them can be
+// changed. A number that leaves out rows, or deletes that are kept, is refused by name. A row that had no data shard is
+// published again as soon as it has one, so that no reader of its part misses it. Nothing is written into the table.
+func TestNumberOfOwnDataShardsCanBeChanged(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(100), shard INT NOT NULL)",
 			"INSERT INTO kv (id, v, shard) VALUES (1, 'a', 3), (2, 'b', 511), (3, 'c', 100)")

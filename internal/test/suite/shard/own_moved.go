@@ -120,10 +120,10 @@ func (t sharedTarget) apply(x *suite.Env, entries []rowfeed.Entry) {
 	}
 }
 
-// TestReadersOfPartsShareTarget (M18, G1): with capture column and own data shards, entries of a key can come to the
-// readers of several parts: rows move, and deletes are in all parts. Readers that apply their pages late and in any
-// order to one target have the table in the end, if they let no entry replace or delete what has a higher position.
-func TestReadersOfPartsShareTarget(t *testing.T) {
+// TestReadersOfAllPartsCanWriteOneTarget (M18, G1): with capture column and own data shards, entries of a key can come
+// to the readers of several parts: rows move, and deletes are in all parts. Readers that apply their pages late and in
+// any order to one target have the table in the end, if they let no entry replace or delete what has a higher position.
+func TestReadersOfAllPartsCanWriteOneTarget(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(100), shard INT NOT NULL)",
 			"INSERT INTO kv (id, v, shard) VALUES (1, 'a', 0), (2, 'b', 1)")

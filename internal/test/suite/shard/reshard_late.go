@@ -22,7 +22,7 @@ func lateEnd(x *suite.Env, shards int) (held *testdb.Held, end chan error) {
 		Before: held.Before,
 		After: func(_ context.Context, ev testdb.TapEvent, err error) error {
 			walked = walked || ev.Kind == testdb.Commit && x.Scalar("SELECT count(*) FROM rowfeed_feeds "+
-				"WHERE state = 'sharding' AND fill_after LIKE '[2%'") == 1
+				"WHERE state = 'sharding' AND fill_after LIKE '_2%'") == 1
 			return err
 		},
 	}, nil)
@@ -136,7 +136,7 @@ func TestLockedRowsDoNotRepeatStaleBatch(t *testing.T) {
 		// In its second batch the upgrade reaches the locked rows.
 		held := testdb.Hold(func(ev testdb.TapEvent) bool {
 			return ev.Kind == testdb.Begin &&
-				x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE fill_after LIKE '[1%'") == 1
+				x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE fill_after LIKE '_1%'") == 1
 		})
 		upgrade := x.Tapped(testdb.Hooks{Before: held.Before}, nil)
 		end := make(chan error, 1)

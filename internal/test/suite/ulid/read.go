@@ -70,7 +70,7 @@ func TestCommitWakesReadersOfItsShardOnly(t *testing.T) {
 
 // readsPage reports whether a statement is the first one of a page.
 func readsPage(ev testdb.TapEvent) bool {
-	return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE")
+	return suite.ReadsULIDPage(ev)
 }
 
 // TestPageOfTwoStatementsIsConsistent (H1): on MariaDB and MySQL a page is read by two statements, and a row is

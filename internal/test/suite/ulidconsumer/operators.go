@@ -253,10 +253,10 @@ func (p plain) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, er
 
 func (p plain) Info(ctx context.Context) (*rowfeed.Info, error) { return p.f.Info(ctx) }
 
-// TestNewGenerationIsRefusedByShard (M14, M22): a feed gets a new generation, because it is bumped, or dropped and
-// added again. The consumer is refused for each shard, and with OnRefused starts each shard again. A feed of another
-// mode with the same name refuses the cursors, too.
-func TestNewGenerationIsRefusedByShard(t *testing.T) {
+// TestNewGenerationRefusesEachShardOfConsumer (M14, M22): a feed gets a new generation, because it is bumped, or
+// dropped and added again. The consumer is refused for each shard, and with OnRefused starts each shard again. A feed
+// of another mode with the same name refuses the cursors, too.
+func TestNewGenerationRefusesEachShardOfConsumer(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		r.Add(-5, 1, 2)
 		r.Add(77, 11, 12)

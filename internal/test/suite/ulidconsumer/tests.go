@@ -22,7 +22,7 @@ var Tests = []func(*testing.T){
 	TestDeadLettersBelongToTheirShard,
 	TestConsumerFindsNewShardsOverHTTP,
 	TestSourceWithoutWatermarksIsRead,
-	TestNewGenerationIsRefusedByShard,
+	TestNewGenerationRefusesEachShardOfConsumer,
 	TestIdleStatementsDoNotGrowWithShards,
 	TestStartsOfAllShardsAreReadBeforeFirstEntry,
 	TestLockedShardDoesNotPreventStart,

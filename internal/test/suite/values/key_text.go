@@ -174,9 +174,9 @@ func TestCaptureColumnRefusesInexactKeys(t *testing.T) {
 	})
 }
 
-// TestRefusesIndexOfOwnOperatorClass (V1): a unique index by an operator class that is not the default of its type is
-// refused as key. It could tell keys apart that are equal in rowfeed's tables.
-func TestRefusesIndexOfOwnOperatorClass(t *testing.T) {
+// TestRefusesIndexOfNonDefaultOperatorClass (V1): a unique index by an operator class that is not the default of its
+// type is refused as key. It could tell keys apart that are equal in rowfeed's tables.
+func TestRefusesIndexOfNonDefaultOperatorClass(t *testing.T) {
 	testdb.Only(t, testdb.Postgres15)
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec(x.Statements("values.indexes_of_other_operator_classes")...)
@@ -271,9 +271,9 @@ func TestDeadLetterKeepsChangedKey(t *testing.T) {
 	})
 }
 
-// TestRepairSplitsKeyOfTwoTexts (V1): a column is altered so that it tells two texts of a key apart: the text that
+// TestRepairPublishesBothTextsOfAKey (V1): a column is altered so that it tells two texts of a key apart: the text that
 // readers know, and that of the row. Upgrade says so, and repair publishes both.
-func TestRepairSplitsKeyOfTwoTexts(t *testing.T) {
+func TestRepairPublishesBothTextsOfAKey(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has no ALTER for a column's collation
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE users (" + columnsWithTwoTexts(x)[0].column + " NOT NULL PRIMARY KEY, v INTEGER)")
