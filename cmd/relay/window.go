@@ -101,7 +101,7 @@ func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) (refused 
 			case sink.Rejected:
 				refused = append(refused, rowfeed.Refusal{Entry: at[n], Err: r.Err})
 			default:
-				undecided = fmt.Errorf("entry %s: %w", batch[n].ID(), r.Err)
+				undecided = undecidedError(batch[n].ID(), r.Err)
 				w.quiet.after(r.After)
 			}
 		}
@@ -110,6 +110,15 @@ func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) (refused 
 		return nil, undecided
 	}
 	return refused, nil
+}
+
+// undecidedError is the error of an entry that must be delivered again. A next step of the sink's error stays.
+func undecidedError(id string, err error) error {
+	if known := (*rowfeed.Error)(nil); errors.As(err, &known) && known.Next != "" {
+		return fmt.Errorf("entry %s: %w", id, err)
+	}
+	return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "entry " + id, Cause: "the receiver did not accept it",
+		Err: err, Next: "check that the receiver runs, can be reached, and accepts the relay's login"}
 }
 
 // attempt calls the sink once. It returns a result for every entry, and every entry that was not accepted has an

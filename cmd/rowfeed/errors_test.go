@@ -164,6 +164,8 @@ func TestErrorNamesObjectCauseAndNextStep(t *testing.T) {
 		{"status --config absent.yaml", cli.ExitFailed, []string{"absent.yaml", "no such file", "--config"}},
 		{"status --config bad.yaml", cli.ExitFailed, []string{"bad.yaml:3", `"colour"`, "db, prefix, schema, listen"}},
 		{"status --db rowfeed.db", cli.ExitUsage, []string{`"rowfeed.db"`, "not a database URL", "sqlite:rowfeed.db"}},
+		{"status --db root:secret-word@tcp(h)/shop", cli.ExitUsage,
+			[]string{`"root:***@tcp(h)/shop"`, "a DSN", "Next: write mysql://user:password@host:3306/database"}},
 		{"status --db oracle://x", cli.ExitUsage, []string{`"oracle://x"`, "sqlite:path.db, postgres://"}},
 		{"status --db sqlserver://sa:secret-word@h", cli.ExitUsage,
 			[]string{"sqlserver://sa:***@h", "names no database", "sqlserver://user:password@host:1433/database"}},

@@ -130,6 +130,10 @@ func parse(url string, o Options) (*database, error) {
 		return parseSQLServer(url)
 	}
 	e := malformed(url, "it is not a database URL")
+	if strings.Contains(url, "@tcp(") || strings.Contains(url, "@unix(") {
+		e.Cause = "it is a DSN of Go's driver for MySQL, not a URL"
+		e.Next = "write mysql://user:password@host:3306/database; a socket is its parameter socket=PATH"
+	}
 	if !strings.ContainsAny(url, ":=") && strings.ContainsAny(url, "./") {
 		e.Next = "for a SQLite file write sqlite:" + url
 	}

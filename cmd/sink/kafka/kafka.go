@@ -14,7 +14,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rowfeed/rowfeed/cmd/sink"
@@ -40,7 +42,10 @@ type Config struct {
 	MaxRecordBytes int32
 }
 
-const defaultTimeout = 30 * time.Second
+const (
+	defaultTimeout = 30 * time.Second
+	reachTimeout   = 5 * time.Second
+)
 
 // Sink produces to one topic. Its producer is idempotent: a record that it sends again because of a connection error
 // is in the topic once. An entry that a relay delivers again, for example after a crash, is in the topic twice.
@@ -52,6 +57,8 @@ type Sink struct {
 	// batch's records are decided: the client continues to send them although Deliver has returned.
 	mu   sync.Mutex
 	left map[int]chan struct{}
+
+	reached atomic.Bool // a broker has answered, and no batch was given up since
 
 	life   context.Context
 	end    context.CancelFunc
@@ -130,8 +137,8 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 		case <-ctx.Done():
 		}
 	}
-	if ctx.Err() != nil {
-		return sink.All(batch, sink.Retry(0, s.why(ctx.Err())))
+	if err := s.reach(ctx); err != nil {
+		return sink.All(batch, sink.Retry(0, s.why(err)))
 	}
 	type decision struct {
 		i   int
@@ -152,11 +159,27 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 		case d := <-decided:
 			results[d.i] = s.outcome(d.err)
 		case <-ctx.Done():
+			s.reached.Store(false)
 			s.leave(batch, &producing)
 			return s.giveUp(results, n, ctx.Err())
 		}
 	}
 	return results
+}
+
+// reach returns an error if no broker answers. Otherwise the client would try to connect for the whole timeout, and
+// never say why it cannot.
+func (s *Sink) reach(ctx context.Context) error {
+	if ctx.Err() != nil || s.reached.Load() {
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	if err := s.client.Ping(ctx); err != nil {
+		return fmt.Errorf("no broker of %s answers: %w", strings.Join(s.cfg.Brokers, ", "), err)
+	}
+	s.reached.Store(true)
+	return nil
 }
 
 // leftOf returns the earlier batches that a batch has to wait for.
@@ -226,6 +249,9 @@ func (s *Sink) outcome(err error) sink.Result {
 		return sink.Accept()
 	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.InvalidRecord):
 		return sink.Reject(err)
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return sink.Retry(0, &feedtype.Error{Code: feedtype.Unavailable, Object: "kafka",
+			Cause: "the topic " + s.cfg.Topic + " does not exist", Err: err, Next: "create it"})
 	}
 	return sink.Retry(0, s.why(err))
 }

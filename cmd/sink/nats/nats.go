@@ -199,7 +199,8 @@ func outcome(err error) sink.Result {
 		return sink.Reject(err)
 	}
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
-		return sink.Retry(0, fmt.Errorf("%w: is there a stream with this subject?", err))
+		return sink.Retry(0, &feedtype.Error{Code: feedtype.Unavailable, Object: "nats",
+			Cause: "no stream stores the subject", Err: err, Next: "create a stream that has this subject"})
 	}
 	return sink.Retry(0, err)
 }

@@ -173,7 +173,7 @@ func TestEntriesWaitForTheirStream(t *testing.T) {
 	s := b.sink(Config{})
 	small, large := sinktest.Upsert(t, 1, 1, "a"), sinktest.Upsert(t, 2, 2, strings.Repeat("x", 2000))
 	if r := s.Deliver(t.Context(), []sink.Entry{small})[0]; r.State != sink.Undecided ||
-		!strings.Contains(r.Err.Error(), "is there a stream") {
+		!strings.Contains(r.Err.Error(), "create a stream") {
 		t.Errorf("without a stream: %+v", r)
 	}
 	b.stream(1000)

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // newClient returns a client that uses no proxy and follows no redirect, because both lead to addresses that are not
@@ -42,7 +44,8 @@ func onlyPublic(_, address string, _ syscall.RawConn) error {
 		return fmt.Errorf("%w: %q", ErrPrivate, address)
 	}
 	if !isPublic(at.Addr()) {
-		return fmt.Errorf("%w: %s; allow private targets if that is meant (--allow-private)", ErrPrivate, at.Addr())
+		return &feedtype.Error{Code: feedtype.Refused, Cause: "this target is refused", Err: ErrPrivate,
+			Next: "if it is meant, allow private targets (--allow-private)"}
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// TestTablesFitInto80Columns: a table has 80 characters in a line at most, all columns and whole texts with -o wide,
-// and colours only if they are asked for.
+// TestTablesFitInto80Columns: a table has 80 characters in a line at most, unless names are long: they are not cut. It
+// has all columns and whole texts with -o wide, and colours only if they are asked for.
 func TestTablesFitInto80Columns(t *testing.T) {
 	long := strings.Repeat("a long error ", 20)
 	header := table.Row{"feed", Wide("table"), "state", Text("error"), Wrapped("problem")}
@@ -27,6 +27,11 @@ ev    -        -                                -`[1:]
 	if !strings.Contains(got, "shop.kv") ||
 		!strings.Contains(got, strings.TrimSpace(long)) || strings.Count(got, "\n") != 2 {
 		t.Errorf("wide:\n%s", got)
+	}
+	name := strings.Repeat("n", 100)
+	got = (appearance{}).render(table.Row{"consumer", "state", Text("error")}, []table.Row{{name, "failing", long}})
+	if !strings.Contains(got, name+"  failing  a long error a long…") {
+		t.Errorf("with a long name:\n%s", got)
 	}
 	text.EnableColors()
 	got = (appearance{colours: true}).render(header, rows)

@@ -18,7 +18,9 @@ type (
 )
 
 const (
-	tableWidth  = 80 // of a table without -o wide, if its names are not too long
+	// tableWidth is the maximum width of a table without -o wide. A table with long names is wider: names are not cut,
+	// because users copy them, and a number, a state or a time would be wrong if it were cut.
+	tableWidth  = 80
 	leastWidth  = 20 // of a column that is cut or wrapped
 	columnSpace = "  "
 )
