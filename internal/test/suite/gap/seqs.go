@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
@@ -58,8 +59,10 @@ func testLate(t *testing.T, mode string) {
 				x.Error(err)
 			}
 		}, 0})
-		writers = append(writers, writer{"a prepared transaction", prepared(x, insert(7)), 1})
-		if !x.Has.BlockedDraws {
+		if x.Has.Knows("suite.prepare") {
+			writers = append(writers, writer{"a prepared transaction", prepared(x, insert(7)), 1})
+		}
+		if x.Has.Knows("gap.insert_two") { // elsewhere it cannot be held, or lets nobody else draw numbers
 			writers = append(writers, writer{"during INSERT … SELECT", p.halfway(8, 9), 2})
 		}
 		p.publishMany(1000)
@@ -110,7 +113,8 @@ func prepared(x *suite.Env, statement string) (commit func()) {
 // gap stays open until the transaction is committed.
 func TestPreparedTransactionKeepsGapOpen(t *testing.T) {
 	testdb.Quick(t)
-	testdb.Only(t, testdb.Servers...) // with one writer at a time, no change is committed late
+	// With one writer at a time, no change is committed late. SQL of the others prepares no transactions.
+	testdb.Only(t, slices.Concat(testdb.PostgreSQL, testdb.InnoDB)...)
 	suite.Each(t, func(x *suite.Env) {
 		p := newPublisher(x, rowfeed.ModeSequence, 0)
 		x.Exec("INSERT INTO kv VALUES (5, 'k', 0)")
