@@ -29,9 +29,9 @@
 // The test is a pattern, as go test -run takes it. The identifiers behind keeps are those of guarantees.txt. Paths are
 // from the repository's root. The lines that begin with a minus or a blank must be in the file exactly once, with the
 // white space as it is there. The line engines (the value of ROWFEED_TEST_ENGINES) is left out if the test needs no
-// database. The line short is for mutants that CI runs; all of them together take no more than two minutes. Choose the
-// fastest test that fails, on SQLite or PostgreSQL if the SQL does not differ. Leave out a mutant that shows the same
-// as another one.
+// database. The line short is for mutants that CI runs. All of them together take no more than two minutes, so most of
+// their tests are in the suite, whose packages are compiled already. Choose the fastest test that fails, on SQLite or
+// PostgreSQL if the SQL does not differ. Leave out a mutant that shows the same as another one.
 // Then run it once: go run ./internal/test/mutants --run '^id$'.
 package main
 
