@@ -39,9 +39,9 @@ type Syntax struct {
 	// the whole statement. On other databases a limit that cuts nothing off makes the database run the query before
 	// it draws the first number.
 	DrawsUncut bool
-	// SkipLocked is a clause that makes a SELECT leave out rows that another transaction has locked. It is empty if the
-	// database has no row locks, or says that before the WHERE.
-	SkipLocked string
+	// SkipLocked is a clause at the end of a SELECT that makes it leave out rows that another transaction has locked.
+	// SkipLockedHint is one that follows the name of the table. A database with row locks has one of the two.
+	SkipLocked, SkipLockedHint string
 	// IsInteger is a condition that a value is an integer. It is nil on databases where a column of an integer type
 	// holds nothing else.
 	IsInteger func(ref string) string

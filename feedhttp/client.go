@@ -176,6 +176,7 @@ func (w *wirePage) read(info *feedtype.Info) (page feedtype.Page, ok bool, err e
 func (c *Client) failure(code feedtype.Code, cause, next string, err error) *feedtype.Error {
 	where := c.URL
 	if u, e := url.Parse(c.URL); e == nil {
+		u.RawQuery, u.Fragment = "", "" // requests do not have them, and they may be a secret
 		where = u.Redacted()
 	}
 	return &feedtype.Error{Code: code, Object: feedObject(c.Feed) + " at " + where, Cause: cause, Next: next, Err: err}

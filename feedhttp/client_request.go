@@ -149,8 +149,7 @@ func (c *Client) endpoint(path string, query url.Values) (string, error) {
 	case err != nil: // its text quotes the whole URL, with its password
 		return bad("url", "it cannot be parsed", "write it like http://127.0.0.1:8080")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return bad("url", fmt.Sprintf("%q does not have the form http://host:port", u.Redacted()),
-			"write it like http://127.0.0.1:8080")
+		return bad("url", "it does not have the form http://host:port", "write it like http://127.0.0.1:8080")
 	}
 	u.RawQuery, u.Fragment, u.RawFragment = query.Encode(), "", ""
 	base, question, _ := strings.Cut(u.String(), "?")

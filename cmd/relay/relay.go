@@ -118,10 +118,10 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
 // unavailable. It returns an error if the source refuses the cursor (see Restart), if the receiver refuses an entry
 // (see SetAside), or if it cannot work at all.
 func (r *Relay) Run(ctx context.Context) error {
-	away := backoff.NewExponentialBackOff()
-	away.InitialInterval, away.MaxInterval = 100*time.Millisecond, 10*time.Second
+	pauses := newPauses()
 	for {
-		err := r.run(ctx, false, away.Reset)
+		started := time.Now()
+		err := r.run(ctx, false)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -130,7 +130,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		case err != nil:
 			r.observe(Event{Kind: Trouble, Relay: r.Name, Err: err})
 		}
-		t := time.NewTimer(away.NextBackOff())
+		t := time.NewTimer(pauses.after(time.Since(started)))
 		select {
 		case <-ctx.Done():
 		case <-t.C:
@@ -139,10 +139,28 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 }
 
+// pauses are between two runs of a relay.
+type pauses struct{ *backoff.ExponentialBackOff }
+
+func newPauses() pauses {
+	p := pauses{backoff.NewExponentialBackOff()}
+	p.InitialInterval, p.MaxInterval = 100*time.Millisecond, 10*time.Second
+	return p
+}
+
+// after returns the pause after a run. It becomes longer from run to run, until a run takes longer than any pause:
+// acquiring the lease is no progress if the receiver then refuses every entry.
+func (p pauses) after(run time.Duration) time.Duration {
+	if run > p.MaxInterval {
+		p.Reset()
+	}
+	return p.NextBackOff()
+}
+
 // RunOnce delivers up to the head of the feed at that time. While another instance works, it waits and reports
 // StandingBy, unless the relay is paused.
 func (r *Relay) RunOnce(ctx context.Context) error {
-	return r.explain(r.run(ctx, true, func() {}))
+	return r.explain(r.run(ctx, true))
 }
 
 // explain adds to the error of a refused cursor what the operator of a relay can do.
@@ -236,7 +254,7 @@ func (r *Relay) observe(e Event) {
 
 // run sets the shard count, unless it has done so before, acquires the lease and works under it. The consumer
 // acquires the leases of several shards.
-func (r *Relay) run(ctx context.Context, once bool, working func()) error {
+func (r *Relay) run(ctx context.Context, once bool) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
@@ -260,7 +278,6 @@ func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 		return work(ctx, r.consumer(info.Name, 0), once)
 	}
 	return r.hold(ctx, info.Name, once, func(ctx context.Context, epoch int64) error {
-		working()
 		r.observe(Event{Kind: Working, Relay: r.Name, Feed: info.Name, Epoch: epoch})
 		return work(ctx, r.consumer(info.Name, epoch), once)
 	})

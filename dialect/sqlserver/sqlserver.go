@@ -45,9 +45,11 @@ var syntax = &dialect.Syntax{
 	Limit:     limit, Skip: skip, AtMost: atMost,
 	Count:      "COUNT_BIG(*)", // count(*) is an int: error 8115
 	DrawsUncut: true,           // error 11740, and 1033
-	SkipLocked: "",             // hints follow the name of the table
-	Now:        "DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME())",
-	Frame:      frame, Terminate: terminate, InsertNew: insertNew, Upsert: upsert,
+	// READPAST passes locks on rows only, and needs a read that takes locks. A shared lock would not meet the update
+	// lock of a pass.
+	SkipLockedHint: " WITH (ROWLOCK, UPDLOCK, READPAST, READCOMMITTEDLOCK)",
+	Now:            "DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME())",
+	Frame:          frame, Terminate: terminate, InsertNew: insertNew, Upsert: upsert,
 	Reads: pages, Scan: dialect.RangeScans,
 	MaxAnswered: 4096, MaxDeclared: 1024, MaxParams: 2098, // 2,100 with those of sp_executesql
 	Codec: dialect.Codec{Value: value, Param: param, Store: store, KeyColumn: keyColumn,

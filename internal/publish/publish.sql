@@ -68,8 +68,8 @@ DELETE FROM {{positions}} WHERE deleted = 1 AND feed_sync_id IN (:positions)
 UPDATE {{table "feeds"}} SET tombstones_below = :highest WHERE name = :feed AND tombstones_below < :highest
 
 -- name: head
--- :unlocked is dialect.Syntax.SkipLocked: it leaves out a row that a pass has locked.
-SELECT value FROM {{table "sequences"}} WHERE name = :feed :unlocked
+-- :hint and :unlocked are dialect.Syntax.SkipLockedHint and SkipLocked: they leave out a row that a pass has locked.
+SELECT value FROM {{table "sequences"}}:hint WHERE name = :feed :unlocked
 
 -- name: advance
 -- It changes no row in four cases. The version is another: an in-house publisher that does not lock the row has

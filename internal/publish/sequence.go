@@ -50,7 +50,8 @@ func (f *Sequence) Waiting(ctx context.Context) (string, error) {
 	}
 	var head string
 	err = f.Store.One(ctx, f.Store.On(), statements, "head",
-		dialect.Args{"feed": f.Name, "unlocked": dialect.SQL(f.Store.Dialect.SkipLocked)}, &head)
+		dialect.Args{"feed": f.Name, "hint": dialect.SQL(f.Store.Dialect.SkipLockedHint),
+			"unlocked": dialect.SQL(f.Store.Dialect.SkipLocked)}, &head)
 	if errors.Is(err, store.ErrNoRows) {
 		return "", nil
 	}

@@ -27,6 +27,12 @@ func TestRedactHidesPasswordsInURLs(t *testing.T) {
 		"host=h Password = 'p w' user=u":           "host=h Password = *** user=u",
 		"Server=h;User Id=sa;Pwd=p w&x;Database=d": "Server=h;User Id=sa;Pwd=***;Database=d",
 		"server=h;password={p;w};user id=sa":       "server=h;password=***;user id=sa",
+		"mysql://me:pw":                            "mysql://me:***",
+		"me:pw":                                    "me:***",
+		"postgres://h1:5432,h2:5433/d":             "postgres://h1:5432,h2:5433/d",
+		"postgres://[::1]:5432/d":                  "postgres://[::1]:5432/d",
+		"postgres://[::1]/d":                       "postgres://[::1]/d",
+		"sqlserver://h:1433?database=d":            "sqlserver://h:1433?database=d",
 		"nonsense":                                 "nonsense",
 		"":                                         "",
 	} {

@@ -13,6 +13,8 @@ var (
 	// nextParameter finds the end of a parameter's value. In some connection strings a value may contain blanks, in
 	// others '&' or ';': only a name after them ends it.
 	nextParameter = regexp.MustCompile(`(?i)[&;\s]+[a-z_][a-z_ ]*=`)
+	// port matches what begins with a port, or with nothing.
+	port = regexp.MustCompile(`^[0-9]*(?:[/?#,;]|$)`)
 )
 
 // Redact hides the password of a database URL, for messages. It also hides what may be a part of the password: if '@',
@@ -50,7 +52,8 @@ func secretValues(text string) (all [][2]int) {
 func isSQLite(rawURL string) bool { return strings.HasPrefix(strings.ToLower(rawURL), "sqlite:") }
 
 // passwordSpan returns the position of the password in the URL: behind the first ':' of the authority, up to the last
-// '@'. It does not parse the URL: an invalid URL may contain a password, too.
+// '@'. Without '@', it is what follows that ':', if that is not a port. passwordSpan does not parse the URL: an invalid
+// URL may contain a password, too.
 func passwordSpan(rawURL string) (start, end int, ok bool) {
 	if isSQLite(rawURL) {
 		return 0, 0, false
@@ -60,11 +63,19 @@ func passwordSpan(rawURL string) (start, end int, ok bool) {
 		authority = i + len("://")
 	}
 	end = strings.LastIndexByte(rawURL, '@')
-	colon := strings.IndexByte(rawURL[authority:], ':')
-	if colon < 0 || end < authority+colon {
-		return 0, 0, false
+	if end < 0 && strings.HasPrefix(rawURL[authority:], "[") { // an IPv6 address
+		authority += max(0, strings.IndexByte(rawURL[authority:], ']'))
 	}
-	return authority + colon + 1, end, true
+	colon := strings.IndexByte(rawURL[authority:], ':')
+	switch start = authority + colon + 1; {
+	case colon < 0:
+		return 0, 0, false
+	case end >= start:
+		return start, end, true
+	case end < 0 && !port.MatchString(rawURL[start:]):
+		return start, len(rawURL), true
+	}
+	return 0, 0, false
 }
 
 // secrets returns the spellings of the password.

@@ -51,7 +51,7 @@ func TestDialectsHaveAllRequiredFunctions(t *testing.T) {
 					if (d.Name == "sqlserver") == v.Field(i).IsNil() {
 						t.Errorf("%s: %s", d.Name, name)
 					}
-				case "RowValues", "Count", "DrawsUncut", "SkipLocked", "IsInteger":
+				case "RowValues", "Count", "DrawsUncut", "SkipLocked", "SkipLockedHint", "IsInteger":
 				default:
 					if v.Field(i).IsZero() {
 						t.Errorf("%s has no %s", d.Name, name)

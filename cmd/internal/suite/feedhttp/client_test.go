@@ -134,8 +134,11 @@ func TestClientErrorsHaveTheFeedsCodes(t *testing.T) {
 			t.Errorf("%+v: %+v, through HTTP %+v", req, w, g)
 		}
 	}
-	_, err = x.client("nope").Fetch(t.Context(), rowfeed.Request{})
-	if !errors.Is(err, rowfeed.UnknownFeed) || !strings.Contains(err.Error(), `feed "nope" at http://127.0.0.1`) {
+	nope := x.client("nope")
+	nope.URL += "/?token=secret"
+	_, err = nope.Fetch(t.Context(), rowfeed.Request{})
+	if !errors.Is(err, rowfeed.UnknownFeed) || !strings.Contains(err.Error(), `feed "nope" at http://127.0.0.1`) ||
+		strings.Contains(err.Error(), "secret") {
 		t.Error(err)
 	}
 	if _, err = x.client("nope").Info(t.Context()); !errors.Is(err, rowfeed.UnknownFeed) {
@@ -251,6 +254,7 @@ func TestClientValidatesURL(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "localhost:8080", "ftp://host", "http://", "/path", "http://me:secret@[::1",
+		"me:secret@host:1",
 		"://me:secret@x"} {
 		_, err := (&feedhttp.Client{URL: bad, Feed: "kv"}).Fetch(t.Context(), rowfeed.Request{})
 		if !errors.Is(err, rowfeed.InvalidRequest) || !strings.Contains(err.Error(), "http://127.0.0.1:8080") ||

@@ -9,37 +9,42 @@ import (
 
 // Progress is a progress bar on stderr, with the rate and the time left. It shows nothing if stderr is no terminal.
 type Progress struct {
-	what    string
-	total   func() (int64, error)
-	counted bool      // total has answered
-	out     io.Writer // nil without a terminal
-	bar     *progressbar.ProgressBar
+	total          func() (int64, error)
+	asked, counted bool                     // total was called, and has succeeded
+	bar            *progressbar.ProgressBar // nil without a terminal
 }
 
-// NewProgress returns a bar. Only if there is a terminal, the first Set asks for the total. If that fails, the bar
-// shows no time left.
+// NewProgress returns a bar whose clock runs from now on. Only if there is a terminal, the first Set asks for the
+// total. If that fails, the bar shows no time left.
 func (a *App) NewProgress(what string, total func() (int64, error)) *Progress {
-	p := &Progress{what: what, total: total}
-	if IsTerminal(a.Stderr) {
-		p.out = a.Stderr
+	if !IsTerminal(a.Stderr) {
+		return &Progress{}
 	}
-	return p
+	return newProgress(a.Stderr, what, total)
+}
+
+func newProgress(out io.Writer, what string, total func() (int64, error)) *Progress {
+	const unasked = 1
+	bar := progressbar.NewOptions64(unasked,
+		progressbar.OptionSetWriter(out), progressbar.OptionSetDescription(what),
+		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	bar.StartWithoutRender()
+	return &Progress{total: total, bar: bar}
 }
 
 // Set shows that n rows are done.
 func (p *Progress) Set(n int64) {
-	if p.out == nil {
+	if p.bar == nil {
 		return
 	}
-	if p.bar == nil {
+	if !p.asked {
 		total, err := p.total()
 		if p.counted = err == nil; err != nil {
 			total = -1 // the bar's sign for an unknown total
 		}
-		p.bar = progressbar.NewOptions64(total,
-			progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(p.what),
-			progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+		p.bar.ChangeMax64(total)
+		p.asked = true
 	}
 	if p.counted && n > p.bar.GetMax64() { // rows were added since they were counted
 		p.bar.ChangeMax64(n)

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
-// TestProgressShowsTotal: a bar shows how many rows of how many are done. It raises a total that has become too low,
-// and shows the rows alone if they cannot be counted.
-func TestProgressShowsTotal(t *testing.T) {
+// TestProgressShowsTotalAndRate: a bar shows how many rows of how many are done, and the rate since the work began. It
+// raises a total that has become too low, and shows the rows alone if they cannot be counted.
+func TestProgressShowsTotalAndRate(t *testing.T) {
 	count := func(n int64, err error) func() (int64, error) { return func() (int64, error) { return n, err } }
 	for _, c := range []struct {
 		name  string
@@ -16,16 +18,19 @@ func TestProgressShowsTotal(t *testing.T) {
 		done  int64
 		want  string
 	}{
-		{"counted", count(200, nil), 50, "(50/200, "},
+		{"counted", count(200, nil), 50, "(50/200, 25 rows/s)"},
 		{"more than counted", count(200, nil), 300, "/300, "},
-		{"not counted", count(0, errors.New("permission denied")), 50, "(50/-, "},
+		{"not counted", count(0, errors.New("permission denied")), 50, "(50/-, 25 rows/s)"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			var out strings.Builder
-			p := &Progress{what: "placing rows", total: c.total, out: &out}
+			p := newProgress(&out, "placing rows", c.total)
+			time.Sleep(time.Second)
+			p.Set(1)
+			time.Sleep(time.Second)
 			p.Set(c.done)
 			if got := out.String(); !strings.Contains(got, "placing rows") || !strings.Contains(got, c.want) {
-				t.Errorf("the bar is %q, without %q", got, c.want)
+				t.Errorf("%s: the bar is %q, without %q", c.name, got, c.want)
 			}
 			p.Done()
 		})

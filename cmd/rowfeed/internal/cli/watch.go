@@ -20,22 +20,25 @@ func (a *App) AddWatch(cmd *cobra.Command) {
 			watchPause.Seconds()))
 }
 
-// Watch loads a state and shows it. With --watch it repeats this until ctx ends, or until an error. On a terminal
-// it clears the screen each time.
+// Watch loads a state and shows it. With --watch it repeats this until ctx ends. On a terminal it clears the screen
+// each time. If the first load succeeded, the errors of others are printed: the database may come back.
 func Watch[T any](ctx context.Context, a *App, load func() (T, error), show func(T) error) error {
 	for first := true; ; first = false {
 		state, err := load()
+		loaded := err == nil
 		switch {
 		case err != nil && a.watch && ctx.Err() != nil:
 			return nil
-		case err != nil:
+		case err != nil && first:
 			return err
+		case err != nil:
+			_, err = fmt.Fprintln(a.Stderr, "rowfeed:", err)
 		case a.watch && IsTerminal(a.Stdout):
 			_, err = fmt.Fprint(a.Stdout, clearScreen)
 		case !first && !a.JSON:
 			_, err = fmt.Fprintln(a.Stdout)
 		}
-		if err == nil {
+		if err == nil && loaded {
 			err = show(state)
 		}
 		if err != nil || !a.watch {

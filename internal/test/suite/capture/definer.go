@@ -111,7 +111,8 @@ func TestUpgradeReplacesDroppedDefiner(t *testing.T) {
 			x.Errorf("check found %+v, %v", findings, err)
 		}
 
-		wantAll(x, "upgrade as another owner", upgraded(next.Env), ofTriggers+ofRoutines, gone.Name, "is not told")
+		wantAll(x, "upgrade as another owner", upgraded(next.Env), ofTriggers+ofRoutines, gone.Name,
+			"cannot see whether")
 		writeEachKind(x, 2)
 		wantEachKind(x, 1, 2)
 		wantAll(x, "verify as root, mended", verified(x), 0)

@@ -49,7 +49,7 @@ func TestRefusedCursorMayBeOfOtherFeedWithItsName(t *testing.T) {
 		r.Once(r.Consumer(long, x.RF))
 		err := r.Consumer(short, x.RF).RunOnce(x.Ctx)
 		x.WantCode(err, rowfeed.HistoryLost)
-		if !strings.Contains(err.Error(), "give each of them a name of its own") {
+		if !strings.Contains(err.Error(), "give each consumer a name of its own") {
 			x.Errorf("%v", err)
 		}
 		named := r.Consumer(short, x.RF)

@@ -37,11 +37,11 @@ func TestMovedRowKeepsItsShard(t *testing.T) {
 		if x.Capture == feedtype.CaptureColumn {
 			x.WantSound(f)
 		} else {
-			wantFinding(x, f, `{"id":1}`, "holds data shard 7, and the key stays in data shard 3")
+			wantFinding(x, f, `{"id":1}`, "holds data shard 7, but the key stays in data shard 3")
 			x.Exec("UPDATE kv SET shard = 99999 WHERE id = 1")
 			x.Publish(f)
 			wantShard(x, f, 3, head, rowOf(1, "a", 99999))
-			wantFinding(x, f, `{"id":1}`, "holds none of the data shards 0 to 511, and the key stays in data shard 3")
+			wantFinding(x, f, `{"id":1}`, "holds none of the data shards 0 to 511, but the key stays in data shard 3")
 			if n, err := f.Admin().Repair(x.Ctx); n != 0 || err != nil {
 				x.Errorf("repair: %d, %v", n, err)
 			}

@@ -42,7 +42,7 @@ GROUP BY feed_sync_id HAVING count(*) > 1 OR feed_sync_id <= :first OR feed_sync
 ORDER BY feed_sync_id LIMIT :count
 
 -- name: head
-SELECT value FROM "rowfeed_sequences" WHERE name = :feed :unlocked
+SELECT value FROM "rowfeed_sequences":hint WHERE name = :feed :unlocked
 
 -- name: highest_change
 SELECT seq FROM "rowfeed_changes_<feed>" ORDER BY seq DESC LIMIT 1
