@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestPausesGrowUntilARunLasts: runs that fail at once are further and further apart. After a long run the pause is short
-// again.
+// TestPausesGrowUntilARunLasts: runs that fail at once are further and further apart. After a long run the pause is
+// short again.
 func TestPausesGrowUntilARunLasts(t *testing.T) {
 	p := newPauses()
 	first := p.after(0)
