@@ -169,7 +169,7 @@ BEGIN
     INTO v_time, v_high, v_low;
   IF v_time > :last_time THEN
     RAISE EXCEPTION 'feed %, shard %: there is no ULID above those of the shard', {{feed}}, lock_shard
-      USING ERRCODE = :no_ulids, HINT = 'rowfeed check names the row whose ULID rowfeed did not give: delete it';
+      USING ERRCODE = :no_ulids, HINT = 'rowfeed check names the row that nobody was given a ULID for: delete it';
   END IF;
   UPDATE {{table "shards"}} s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + :count,
     witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ',

@@ -25,9 +25,9 @@ func TestProgressShowsTotalAndRate(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var out strings.Builder
 			p := newProgress(&out, "placing rows", c.total)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			p.Set(1)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			p.Set(c.done)
 			if got := out.String(); !strings.Contains(got, "placing rows") || !strings.Contains(got, c.want) {
 				t.Errorf("%s: the bar is %q, without %q", c.name, got, c.want)

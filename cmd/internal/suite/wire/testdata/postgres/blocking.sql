@@ -90,7 +90,7 @@ BEGIN
     INTO v_time, v_high, v_low;
   IF v_time > NUMBER THEN
     RAISE EXCEPTION 'feed %, shard %: there is no ULID above those of the shard', 'kv', lock_shard
-      USING ERRCODE = '2200H', HINT = 'rowfeed check names the row whose ULID rowfeed did not give: delete it';
+      USING ERRCODE = '2200H', HINT = 'rowfeed check names the row that nobody was given a ULID for: delete it';
   END IF;
   UPDATE "public"."rowfeed_shards" s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + 100000000000,
     witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ',
