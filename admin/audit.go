@@ -64,7 +64,7 @@ func (db *Admin) BeginAct(ctx context.Context, act Act) (end func(error) error, 
 	}
 	mark := strings.ToLower(rand.Text())
 	var id int64
-	err = db.store.InTx(ctx, dialect.ForRecord, "record an action", func(tx dialect.Querier) error {
+	err = db.store.InTx(ctx, dialect.ForRecord, "record an act", func(tx dialect.Querier) error {
 		_, err := db.store.Exec(ctx, tx, statements, "begin_act", dialect.Args{"mark": mark,
 			"actor": plainText(act.Actor), "act": plainText(act.Act), "object": plainText(act.Object),
 			"detail": plainText(act.Detail), "outcome": actBegun})
@@ -79,7 +79,7 @@ func (db *Admin) BeginAct(ctx context.Context, act Act) (end func(error) error, 
 	return func(outcome error) error {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.PartingTimeout)
 		defer cancel()
-		err := db.store.InTx(bounded, dialect.ForRecord, "record an action's outcome", func(tx dialect.Querier) error {
+		err := db.store.InTx(bounded, dialect.ForRecord, "record an act's outcome", func(tx dialect.Querier) error {
 			_, err := db.store.Exec(bounded, tx, statements, "end_act",
 				dialect.Args{"outcome": outcomeOf(outcome), "id": id})
 			return err
@@ -159,7 +159,7 @@ func (db *Admin) PurgeActs(ctx context.Context, olderThan time.Duration) (total 
 			Code:   feedtype.InvalidRequest,
 			Param:  "older-than",
 			Object: "audit log",
-			Cause:  fmt.Sprintf("older-than: %s is less than 24h, the minimum for which actions are kept", olderThan),
+			Cause:  fmt.Sprintf("older-than: %s is less than 24h, the minimum for which acts are kept", olderThan),
 			Next:   "give a duration like 400d",
 		}
 	}

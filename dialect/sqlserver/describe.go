@@ -134,8 +134,8 @@ func declared(base string, length, precision, scale int) string {
 	return fmt.Sprintf("%s(%d)", base, length)
 }
 
-// describeUnique reads the unique indexes. If one of them has the column of positions, and not all columns of another
-// one, it accepts one row that waits: to it, two NULLs are equal.
+// describeUnique reads the unique indexes. NULLs are equal in a unique index of SQL Server. So an index with the column
+// of positions accepts only one row that waits, unless it also has all columns of another unique index.
 func (d database) describeUnique(ctx context.Context, q dialect.Querier, named dialect.Args, t *dialect.Table) error {
 	drops := make(map[string]string)
 	_, err := dialect.All(ctx, q, syntax, statement(describe, "unique_indexes"), named,

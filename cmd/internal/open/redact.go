@@ -13,7 +13,7 @@ var (
 	// nextParameter finds the end of a parameter's value. In some connection strings a value may contain blanks, in
 	// others '&' or ';': only a name after them ends it.
 	nextParameter = regexp.MustCompile(`(?i)[&;\s]+[a-z_][a-z_ ]*=`)
-	// port matches what begins with a port, or with nothing.
+	// port matches a port number, or an empty one, at the beginning of a text.
 	port = regexp.MustCompile(`^[0-9]*(?:[/?#,;]|$)`)
 )
 

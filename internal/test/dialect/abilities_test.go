@@ -43,6 +43,9 @@ func TestAbilitiesOfEachDatabase(t *testing.T) {
 // with LIMIT, with a count(*) that is large enough, or with columns of one type only, need not have.
 func TestDialectsHaveAllRequiredFunctions(t *testing.T) {
 	for _, d := range []*dialect.Dialect{sqlite.New(), postgres.New(), mysql.New(), sqlserver.New()} {
+		if (d.Name == "sqlite") != (d.SkipLocked+d.SkipLockedHint == "") {
+			t.Errorf("%s has row locks, and cannot skip them, or the other way round", d.Name)
+		}
 		for _, part := range []any{*d.Syntax, d.Codec} {
 			v := reflect.ValueOf(part)
 			for i := range v.NumField() {

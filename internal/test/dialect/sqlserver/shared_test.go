@@ -22,7 +22,8 @@ var spelled = strings.NewReplacer("<feed>", "kv", ":scan ORDER BY", "FROM x ORDE
 // codeText is what Go code puts in place of other arguments, as text. All others are parameters.
 var codeText = dialect.Args{"greatest": dialect.SQL("SELECT 1 AS one"), "number": dialect.SQL("0"),
 	"rows": dialect.SQL("(1, 2)"), "scan": dialect.SQL("FROM x ORDER BY i"), "scans": dialect.SQL("SELECT 1 AS one"),
-	"sweep": dialect.SQL("[y]"), "unlocked": dialect.SQL("")}
+	"sweep": dialect.SQL("[y]"), "unlocked": dialect.SQL(d.SkipLocked),
+	"hint": dialect.SQL(d.SkipLockedHint)}
 
 // whole is the beginning of a statement. All others are parts of one.
 var whole = regexp.MustCompile(`^(SELECT|INSERT|UPDATE|DELETE|MERGE|WITH)\b`)
