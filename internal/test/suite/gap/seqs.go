@@ -61,7 +61,7 @@ func testLate(t *testing.T, mode string) {
 		if x.Has.Knows("suite.prepare") {
 			writers = append(writers, writer{"a prepared transaction", prepared(x, insert(7)), 1})
 		}
-		if x.Has.Knows("gap.insert_two") { // elsewhere it cannot be held, or lets nobody else draw numbers
+		if x.Has.Knows("gap.insert_two") { // others cannot hold it, or block other writers meanwhile
 			writers = append(writers, writer{"during INSERT … SELECT", p.halfway(8, 9), 2})
 		}
 		p.publishMany(1000)
